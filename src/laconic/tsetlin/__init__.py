@@ -1,0 +1,1 @@
+"""Tsetlin Machines: flat, convolutional and coalesced."""
