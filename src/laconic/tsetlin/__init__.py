@@ -1,1 +1,35 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
+
+from laconic.tsetlin.geometry import Shape
+from laconic.tsetlin.machine import (
+    Machine,
+    build,
+    build_coalesced,
+    class_sums,
+    clause_activity,
+    clause_outputs,
+    fit,
+    include_bits,
+    literal_states,
+    load_include_bits,
+)
+from laconic.tsetlin.packing import Packed, pack
+from laconic.tsetlin.storage import load, save
+
+__all__ = [
+    "Machine",
+    "Packed",
+    "Shape",
+    "build",
+    "build_coalesced",
+    "class_sums",
+    "clause_activity",
+    "clause_outputs",
+    "fit",
+    "include_bits",
+    "literal_states",
+    "load",
+    "load_include_bits",
+    "pack",
+    "save",
+]

@@ -1,0 +1,309 @@
+"""A Tsetlin Machine: plain arrays, and the functions that build, train, read and write them."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from laconic.tsetlin import inference, kernels
+from laconic.tsetlin.geometry import SLOTS_PER_WORD, Shape, aligned, geometry
+from laconic.tsetlin.packing import Packed, include_stride, pack
+
+INCLUDE = 128  # an automaton in this state or above includes its literal
+FRESH = INCLUDE - 1
+CLAUSES_PER_PASS = 4096  # bounds inference's memory, whatever the size of the machine
+EVENTS_PER_CHUNK = 1 << 20  # bounds training's memory, whatever the number of epochs
+
+
+@dataclass
+class Machine:
+    """Weighted Tsetlin Machine; a bank of clauses per class, or one shared by all classes (coalesced)."""
+
+    shape: Shape
+    threshold: int  # T: votes beyond which a class needs no more training
+    specificity: float  # s: the larger, the more literals a clause keeps
+    boost: bool  # true literals of a matching clause are reinforced every time
+    coalesced: bool
+    states: NDArray[np.uint8]  # [bank, clause, slot]
+    weights: NDArray[np.int32]  # [class, clause]; multi-class: size of the vote, coalesced: the signed vote
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_clauses(self) -> int:
+        """Per bank."""
+        return self.weights.shape[1]
+
+    @property
+    def votes(self) -> NDArray[np.int32]:
+        """[class, clause] what a clause adds to a class when it fires; multi-class: odd clauses speak against it."""
+        if self.coalesced:
+            return self.weights
+        return self.weights * np.where(np.arange(self.n_clauses) % 2, -1, 1).astype(np.int32)
+
+
+def build(
+    shape: Shape, n_classes: int, n_clauses: int, *, threshold: int = 1000, specificity: float = 5.0, boost: bool = True
+) -> Machine:
+    """A fresh machine with n_clauses clauses per class."""
+    _check_sizes(n_classes, n_clauses, threshold, specificity)
+    weights = np.ones((n_classes, n_clauses), np.int32)
+    states = _fresh_states(shape, n_classes, n_clauses)
+    return Machine(shape, int(threshold), float(specificity), bool(boost), False, states, weights)
+
+
+def build_coalesced(
+    shape: Shape,
+    n_classes: int,
+    n_clauses: int,
+    rng: np.random.Generator,
+    *,
+    threshold: int = 1000,
+    specificity: float = 5.0,
+    boost: bool = True,
+) -> Machine:
+    """A fresh machine whose n_clauses clauses serve all classes, with weights of +1 or -1 at random."""
+    _check_sizes(n_classes, n_clauses, threshold, specificity)
+    weights = rng.integers(0, 2, (n_classes, n_clauses), dtype=np.int32) * 2 - 1
+    states = _fresh_states(shape, 1, n_clauses)
+    return Machine(shape, int(threshold), float(specificity), bool(boost), True, states, weights)
+
+
+def _check_sizes(n_classes: int, n_clauses: int, threshold: int, specificity: float) -> None:
+    for name, value in (("n_classes", n_classes), ("n_clauses", n_clauses), ("threshold", threshold)):
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} is {value!r}; give a whole number of at least 1")
+    if threshold > 1 << 30:
+        raise ValueError(f"threshold is {threshold}; give at most {1 << 30}, votes are 32-bit numbers")
+    if not 1 <= specificity < np.inf:
+        raise ValueError(f"specificity is {specificity!r}; give a number of at least 1 (5 is common)")
+
+
+def _fresh_states(shape: Shape, n_banks: int, n_clauses: int) -> NDArray[np.uint8]:
+    states = aligned((n_banks, n_clauses, shape.n_words * SLOTS_PER_WORD), np.uint8)
+    states[:, :, shape.literal_slots] = FRESH  # unused slots stay at 0 for good
+    return states
+
+
+# ---------------------------------------------------------------- training
+def fit(
+    machine: Machine,
+    x: ArrayLike | Packed,
+    y: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    epochs: int = 1,
+    threads: int = 1,
+    on_epoch: Callable[[int], None] | None = None,
+) -> None:
+    """Trains in place on 0/1 samples and labels below n_classes; `on_epoch` hears the number of epochs done.
+
+    The result depends on machine, data and rng alone. Classes train in parallel; a coalesced machine has one bank and
+    trains on one thread.
+    """
+    packed = pack(machine.shape, x)
+    labels = _check_labels(y, len(packed), machine.n_classes)
+    shape, is_flat = machine.shape, machine.shape.is_flat
+    tables, stride = geometry(shape), include_stride(shape)
+    train = _trainer(is_flat, machine.coalesced)
+    settings = kernels.Feedback(machine.threshold, 256.0 / machine.specificity, machine.boost)
+    random = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
+    # coalesced rows are padded to whole blocks of 32, whose signs are read at once
+    row = -(-machine.n_clauses // 32) * 32 if machine.coalesced else machine.n_clauses
+    weights = np.zeros((machine.n_classes, row), np.int32)
+    weights[:, : machine.n_clauses] = machine.weights
+    rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
+
+    with _workers(threads) as run:
+        for done, events in _event_chunks(labels, machine, rng, epochs, in_epochs=on_epoch is not None):
+
+            def train_bank(bank: int) -> None:
+                room = rooms.pop()
+                own = weights if machine.coalesced else weights[bank]
+                clauses = kernels.Bank(
+                    machine.n_clauses, shape.n_words, stride, machine.states[bank].reshape(-1), own.reshape(-1), row, random[bank]
+                )
+                train(packed.samples, events[bank], clauses, settings, tables, room)
+                rooms.append(room)
+
+            run(train_bank, range(len(events)))
+            machine.weights[...] = weights[:, : machine.n_clauses]
+            if on_epoch is not None:
+                on_epoch(done)
+
+
+@cache
+def _trainer(is_flat: bool, is_coalesced: bool) -> Any:
+    return kernels.make_trainer(is_flat, is_coalesced)
+
+
+def _check_labels(y: ArrayLike, n_samples: int, n_classes: int) -> NDArray[np.int32]:
+    labels = np.asarray(y)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"y has shape {list(labels.shape)}, [{n_samples}] was due; give one label per sample")
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"y is {labels.dtype}, integers were due; number the classes from 0")
+    if n_samples and (labels.min() < 0 or labels.max() >= n_classes):
+        raise ValueError(
+            f"y holds labels from {labels.min()} to {labels.max()}, 0 to {n_classes - 1} were due; "
+            f"build the machine with n_classes={max(int(labels.max()) + 1, 1)} or leave those samples out"
+        )
+    return labels.astype(np.int32)
+
+
+def _event_chunks(
+    labels: NDArray[np.int32], machine: Machine, rng: np.random.Generator, epochs: int, *, in_epochs: bool
+) -> Iterator[tuple[int, list[kernels.Events]]]:
+    """(epochs done, events per bank): several epochs at once where nobody watches."""
+    if not isinstance(epochs, int | np.integer) or epochs < 0:
+        raise ValueError(f"epochs is {epochs!r}; give a whole number of at least 0")
+    at_once = 1 if in_epochs else max(1, EVENTS_PER_CHUNK // max(1, 2 * len(labels)))
+    for start in range(0, epochs, at_once):
+        done = min(epochs, start + at_once)
+        drawn = [_draw_epoch(labels, machine.n_classes, rng) for _ in range(start, done)]
+        order, target, other = (np.concatenate(column) for column in zip(*drawn, strict=True))
+        if machine.coalesced:
+            yield done, [kernels.Events(len(order), order, target, other)]
+        else:
+            yield done, [_class_events(order, target, other, k) for k in range(machine.n_classes)]
+
+
+def _draw_epoch(labels: NDArray[np.int32], n_classes: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], ...]:
+    """Samples in random order, their classes, and for each one other class (-1 if there is none)."""
+    order = rng.permutation(len(labels)).astype(np.int32)
+    target = labels[order]
+    if n_classes == 1:
+        return order, target, np.full_like(target, -1)
+    other = rng.integers(0, n_classes - 1, len(order), dtype=np.int32)
+    return order, target, other + (other >= target)
+
+
+def _class_events(
+    order: NDArray[np.int32], target: NDArray[np.int32], other: NDArray[np.int32], label: int
+) -> kernels.Events:
+    mine = np.flatnonzero((target == label) | (other == label))
+    is_target = target[mine] == label
+    raised = np.where(is_target, 0, -1).astype(np.int32)
+    return kernels.Events(len(mine), order[mine], raised, -1 - raised)
+
+
+@contextmanager
+def _workers(threads: int) -> Iterator[Callable[[Callable[[Any], None], Any], None]]:
+    """A way to run a function over items, on so many threads."""
+    if not isinstance(threads, int | np.integer) or threads < 1:
+        raise ValueError(f"threads is {threads!r}; give a whole number of at least 1")
+
+    def one_by_one(task: Callable[[Any], None], items: Any) -> None:
+        for item in items:
+            task(item)
+
+    if threads == 1:
+        yield one_by_one
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            yield lambda task, items: [None for _ in pool.map(task, items)] and None
+
+
+# ---------------------------------------------------------------- inference
+def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.int32]:
+    """[sample, class] votes, not clamped; the largest is the prediction."""
+    packed = pack(machine.shape, x)
+    sums = np.zeros((len(packed), machine.n_classes), np.int32)
+    votes = inference.Votes(
+        machine.n_classes, machine.n_clauses, machine.coalesced, np.ascontiguousarray(machine.votes).reshape(-1)
+    )
+
+    def add_votes(span: tuple[int, int], program: inference.Program, n_listed: int, block: inference.Block) -> None:
+        _inference_kernels(machine.shape.is_flat)[1](packed.samples, span, program, n_listed, block, votes, sums)
+
+    _evaluate(machine, len(packed), threads, add_votes)
+    return sums
+
+
+def clause_outputs(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.bool_]:
+    """[sample, bank, clause] whether a clause fires; empty clauses do not."""
+    packed = pack(machine.shape, x)
+    outputs = np.zeros((len(packed), len(machine.states) * machine.n_clauses), np.bool_)
+
+    def write_outputs(span: tuple[int, int], program: inference.Program, n_listed: int, block: inference.Block) -> None:
+        _inference_kernels(machine.shape.is_flat)[2](packed.samples, span, program, n_listed, block, outputs)
+
+    _evaluate(machine, len(packed), threads, write_outputs)
+    return outputs.reshape(len(packed), len(machine.states), machine.n_clauses)
+
+
+@cache
+def _inference_kernels(is_flat: bool) -> Any:
+    return inference.make_kernels(is_flat)
+
+
+def _evaluate(machine: Machine, n_samples: int, threads: int, visit: Callable[..., None]) -> None:
+    """Calls visit(span of samples, program, clauses listed, room) until every clause has met every sample."""
+    shape, tables = machine.shape, geometry(machine.shape)
+    clauses = machine.states.reshape(-1, machine.states.shape[2])
+    per_pass = min(CLAUSES_PER_PASS, len(clauses))
+    make_block = inference.make_block
+    rooms = [make_block(tables, per_pass, machine.n_classes, is_flat=shape.is_flat) for _ in range(max(1, threads))]
+    share = -(-n_samples // max(1, threads))
+    size = rooms[0].size
+    spans = [(i, min(n_samples, i + -(-share // size) * size)) for i in range(0, n_samples, max(size, -(-share // size) * size))]
+    with _workers(threads) as run:
+        for first in range(0, len(clauses), per_pass):
+            program = inference.make_program(tables, clauses[first : first + per_pass], first, include_stride(shape))
+            n_listed = _inference_kernels(shape.is_flat)[0](program)
+
+            def visit_span(span: tuple[int, int]) -> None:
+                room = rooms.pop()
+                visit(span, program, n_listed, room)  # noqa: B023 - runs before the loop goes on
+                rooms.append(room)
+
+            run(visit_span, spans)
+
+
+# ---------------------------------------------------------------- reading and writing clauses
+def literal_states(machine: Machine) -> NDArray[np.uint8]:
+    """[bank, clause, literal] automaton states, features first, then their negations."""
+    return machine.states[:, :, machine.shape.literal_slots]
+
+
+def include_bits(machine: Machine) -> NDArray[np.bool_]:
+    """[bank, clause, literal] which literals a clause includes."""
+    return literal_states(machine) >= INCLUDE
+
+
+def clause_activity(machine: Machine) -> NDArray[np.bool_]:
+    """[bank, clause] whether a clause includes anything."""
+    return (machine.states >= INCLUDE).any(axis=2)
+
+
+def load_include_bits(
+    machine: Machine, bits: ArrayLike, *, include_state: int = 128, exclude_state: int = 95, keep_depth: bool = False
+) -> None:
+    """Sets the automata from include bits [bank, clause, literal].
+
+    Includes start weak and excludes some way below the boundary, so that training first thins clauses out; with
+    keep_depth an automaton that already agrees with its bit keeps its state.
+    """
+    includes = np.asarray(bits)
+    due = (*machine.states.shape[:2], machine.shape.n_literals)
+    if includes.shape != due or includes.dtype != np.bool_:
+        raise ValueError(
+            f"include bits are {includes.dtype} of shape {list(includes.shape)}, bool of shape {list(due)} was due; "
+            "take them from include_bits() of a machine of the same shape"
+        )
+    if not (INCLUDE <= include_state <= 255 and 0 <= exclude_state < INCLUDE):
+        raise ValueError(
+            f"include_state={include_state}, exclude_state={exclude_state}; give 128 to 255 for includes, 0 to 127 for excludes"
+        )
+    states = np.where(includes, np.uint8(include_state), np.uint8(exclude_state))
+    if keep_depth:
+        own = literal_states(machine)
+        states = np.where(includes == (own >= INCLUDE), own, states)
+    machine.states[:, :, machine.shape.literal_slots] = states

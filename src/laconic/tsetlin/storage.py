@@ -1,0 +1,65 @@
+"""A machine in one safetensors file: states in literal order, so that no file depends on how the kernels lay them out."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from laconic.tsetlin.geometry import Shape
+from laconic.tsetlin.machine import Machine, build, literal_states
+
+FORMAT = "laconic-tsetlin-1"
+
+
+def save(machine: Machine, path: str | Path) -> None:
+    settings = {
+        "shape": asdict(machine.shape),
+        "threshold": machine.threshold,
+        "specificity": machine.specificity,
+        "boost": machine.boost,
+        "coalesced": machine.coalesced,
+    }
+    arrays = {"states": np.ascontiguousarray(literal_states(machine)), "weights": machine.weights}
+    save_file(arrays, path, metadata={"format": FORMAT, "settings": json.dumps(settings)})
+
+
+def load(path: str | Path) -> Machine:
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path} does not exist; give the path of a machine written by laconic.tsetlin.save")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise ValueError(f"its format is {metadata.get('format')!r}, {FORMAT!r} was due")
+            settings = json.loads(metadata["settings"])
+            states, weights = file.get_tensor("states"), file.get_tensor("weights")
+        shape = Shape(**settings.pop("shape"))
+        return _assemble(shape, states, weights, **settings)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no sound machine file ({error}); save it again or restore a copy") from error
+
+
+def _assemble(
+    shape: Shape,
+    states: np.ndarray,
+    weights: np.ndarray,
+    *,
+    threshold: int,
+    specificity: float,
+    boost: bool,
+    coalesced: bool,
+) -> Machine:
+    if weights.ndim != 2 or weights.dtype != np.int32 or states.dtype != np.uint8:
+        raise ValueError(f"weights are {weights.dtype} {weights.shape}, states {states.dtype} {states.shape}")
+    machine = build(shape, *weights.shape, threshold=threshold, specificity=specificity, boost=boost)
+    if coalesced:
+        machine.coalesced, machine.states = True, machine.states[:1].copy()
+    due = (*machine.states.shape[:2], shape.n_literals)
+    if states.shape != due:
+        raise ValueError(f"its states have shape {list(states.shape)}, {list(due)} was due")
+    machine.states[:, :, shape.literal_slots] = states
+    machine.weights[...] = weights
+    return machine

@@ -1,0 +1,146 @@
+"""The Tsetlin Machine said slowly: a plain NumPy twin of laconic.tsetlin, patch by patch and literal by literal.
+
+It draws from the same random streams in the same order, so that kernels and twin must agree bit for bit.
+"""
+
+import numpy as np
+
+WORD = (1 << 64) - 1
+
+
+class Stream:
+    """Eight xoroshiro128+ generators side by side, and a splitmix64 for single numbers."""
+
+    def __init__(self, seed):
+        self.low, self.high, self.counter = seed[:8].copy(), seed[8:16].copy(), int(seed[16])
+
+    def vector(self):
+        def rotate(x, k):
+            return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
+
+        out, mixed = self.low + self.high, self.high ^ self.low
+        self.low, self.high = rotate(self.low, 24) ^ mixed ^ (mixed << np.uint64(16)), rotate(mixed, 37)
+        return out
+
+    def number(self):
+        self.counter = (self.counter + 0x9E3779B97F4A7C15) & WORD
+        z = ((self.counter ^ (self.counter >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
+        return z ^ (z >> 31)
+
+
+def patch_literals(shape, image):
+    """[patch, literal] features of each patch, then their negations."""
+    image = image.reshape(shape.height, shape.width, shape.layers).astype(bool)
+    patches = []
+    for row in range(shape.n_rows):
+        for column in range(shape.n_columns):
+            pixels = image[row : row + shape.patch_height, column : column + shape.patch_width].ravel()
+            position = np.concatenate([row > np.arange(shape.n_rows - 1), column > np.arange(shape.n_columns - 1)])
+            patches.append(np.concatenate([pixels, position]))
+    features = np.array(patches)
+    return np.concatenate([features, ~features], axis=1)
+
+
+def matches(includes, literals):
+    """[clause, patch] whether all included literals hold."""
+    return ~np.any(includes[:, None, :] & ~literals[None, :, :], axis=2)
+
+
+def train_bank(machine, bank, weights, x, events, seed):
+    """Events (sample, row raised or -1, row lowered or -1) on one bank; changes machine.states[bank] and weights."""
+    shape, limit = machine.shape, machine.threshold
+    slots, n_clauses = shape.literal_slots, machine.n_clauses
+    states = machine.states[bank][:, slots].astype(int)
+    stream = Stream(seed)
+    rate = 256.0 / machine.specificity
+    whole, fraction = int(rate), int((rate - int(rate)) * 4294967296.0)
+
+    def noise():
+        return np.concatenate([stream.vector().view(np.uint8) for _ in range(shape.n_words)])[slots].astype(int)
+
+    for sample, raised, lowered in events:
+        literals = patch_literals(shape, x[sample])
+        matched = matches(states >= 128, literals)
+        fired = matched.any(axis=1)
+        votes = {row: signs(machine, weights[row]) @ fired for row in (raised, lowered) if row >= 0}
+        for row, is_target in ((raised, True), (lowered, False)):
+            if row < 0:
+                continue
+            clamped = max(-limit, min(limit, int(votes[row])))
+            chance = ((limit - clamped if is_target else limit + clamped) * 65536) // (2 * limit)
+            if chance == 0:
+                continue
+            for block in range(0, n_clauses, 32):
+                selected = stream.vector().view(np.uint16) < chance
+                clauses = [c for c in range(block, min(n_clauses, block + 32)) if selected[c - block]]
+                supports = signs(machine, weights[row], of_zero=1) > 0
+                agrees = supports == is_target
+                for c in [c for c in clauses if agrees[c] and not fired[c]]:
+                    dice = stream.number()
+                    bound = whole + ((dice & 0xFFFFFFFF) < fraction)
+                    if bound > 0:
+                        states[c] -= noise() < bound
+                        states[c] = states[c].clip(0, 255)
+                for c in [c for c in clauses if fired[c]]:
+                    dice = stream.number()
+                    patches = np.flatnonzero(matched[c])
+                    patch = literals[patches[((dice >> 32) * len(patches)) >> 32]]
+                    if agrees[c]:
+                        bound = whole + ((dice & 0xFFFFFFFF) < fraction)
+                        forgotten = noise() < bound
+                        states[c] += patch if machine.boost else patch & ~forgotten
+                        states[c] = states[c].clip(0, 255) - (forgotten & ~patch)
+                    else:
+                        states[c] += ~patch & (states[c] < 128)
+                    states[c] = states[c].clip(0, 255)
+                    if machine.coalesced:
+                        weights[row, c] += 1 if is_target else -1
+                    elif agrees[c]:
+                        weights[row, c] += 1
+                    elif weights[row, c] > 1:
+                        weights[row, c] -= 1
+    machine.states[bank][:, slots] = states
+
+
+def signs(machine, weights, of_zero=0):
+    """Signed votes of clauses; multi-class: odd ones speak against. of_zero: what a zero weight counts as."""
+    if machine.coalesced:
+        return np.where(weights == 0, of_zero, weights)
+    return np.where(np.arange(len(weights)) % 2, -1, 1) * np.maximum(weights, of_zero)
+
+
+def fit(machine, x, y, rng, epochs=1):
+    """As laconic.tsetlin.fit, on raw 0/1 samples."""
+    seeds = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
+    n_classes, everything = machine.n_classes, []
+    for _ in range(epochs):
+        order = rng.permutation(len(y))
+        target = np.asarray(y)[order]
+        other = rng.integers(0, n_classes - 1, len(y), dtype=np.int32) if n_classes > 1 else np.full(len(y), -1)
+        other = other + (other >= target) if n_classes > 1 else other
+        everything += zip(order, target, other, strict=True)
+    if machine.coalesced:
+        train_bank(machine, 0, machine.weights, x, everything, seeds[0])
+        return
+    for k in range(n_classes):
+        events = [(i, 0 if t == k else -1, 0 if o == k else -1) for i, t, o in everything if k in (t, o)]
+        train_bank(machine, k, machine.weights[k : k + 1], x, events, seeds[k])
+
+
+def clause_outputs(machine, x):
+    """[sample, bank, clause], empty clauses silent."""
+    includes = machine.states[:, :, machine.shape.literal_slots] >= 128
+    outputs = []
+    for image in x:
+        literals = patch_literals(machine.shape, image)
+        outputs.append([matches(bank, literals).any(axis=1) & bank.any(axis=1) for bank in includes])
+    return np.array(outputs)
+
+
+def class_sums(machine, x):
+    votes = np.stack([signs(machine, row) for row in machine.weights])
+    outputs = clause_outputs(machine, x).astype(int)
+    if machine.coalesced:
+        return outputs[:, 0] @ votes.T
+    return (outputs * votes).sum(axis=2)
