@@ -12,10 +12,12 @@ from numba import uint64 as word
 from numpy.typing import NDArray
 
 from laconic.tsetlin.geometry import Geometry, aligned
-from laconic.tsetlin.kernels import draw_bitmaps, draw_wide_bitmaps, match_clause
-from laconic.tsetlin.vectors import advance, bare
+from laconic.tsetlin.kernels import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps, match_clause
+from laconic.tsetlin.vectors import advance, any4, any8, bare, keep_apart, load4, load8, or8
 from laconic.tsetlin.windows import (
     ALL,
+    DOUBLE,
+    HALF,
     LIST_KEYS,
     LOW,
     ONE,
@@ -123,6 +125,56 @@ def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):  # typ
                 block.bitmaps[layout.negated + lane] = square[32 + i]
 
 
+@kernel
+def fire_windows(n_images, n_listed, program, block):  # type: ignore[no-untyped-def]
+    """Fired bits of the clauses on the agenda, over the images whose bitmaps are in the block."""
+    keep_apart()
+    layout, windows = program.geometry.layout, program.windows
+    bitmaps, per_image = block.bitmaps, 2 * layout.negated
+    lists, masks = windows.lists, windows.masks
+    for i in range(n_listed):
+        clause = int64(program.agenda.order[i])
+        width = windows.width[clause]
+        lane = int64(windows.first_lane[clause])
+        mask = clause * layout.mask_lanes
+        entry = clause * layout.list_capacity
+        end = entry + 4 * int64(windows.n_groups[clause])
+        fired = word(0)
+        if width == HALF:
+            half = load4(masks, mask)
+            for j in range(n_images):
+                fired |= word(any4(conjoin4(bitmaps, lane, lists, entry, end, half)) & 1) << word(j)
+                lane += per_image
+        elif width == SINGLE:
+            single = load8(masks, mask)
+            for j in range(n_images):
+                fired |= word(any8(conjoin8(bitmaps, lane, lists, entry, end, single)) & 1) << word(j)
+                lane += per_image
+        elif width == DOUBLE:
+            second = min(8, layout.n_lanes - 8 - lane)
+            one, two = load8(masks, mask), load8(masks, mask + 8)
+            for j in range(n_images):
+                hits, more = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
+                fired |= word(any8(or8(hits, more)) & 1) << word(j)
+                lane += per_image
+        else:
+            for j in range(n_images):
+                images = advance(bitmaps, j * per_image)
+                hit = match_clause(images, windows, layout, clause, block.matches, 0)
+                fired |= word(hit & 1) << word(j)
+        block.fired[clause] = fired
+
+
+@kernel
+def fire_flat(n_listed, program, block):  # type: ignore[no-untyped-def]
+    """The same over 512 flat samples."""
+    keep_apart()
+    layout, windows = program.geometry.layout, program.windows
+    for i in range(n_listed):
+        clause = int64(program.agenda.order[i])
+        match_clause(block.bitmaps, windows, layout, clause, block.fired, 8 * clause)
+
+
 def make_kernels(is_flat: bool) -> Any:
     """(prepare, add_votes, write_outputs) for flat or convolutional machines."""
 
@@ -152,30 +204,21 @@ def make_kernels(is_flat: bool) -> Any:
                 windows.key[clause] = 0  # an empty clause is silent outside training
         return sort_agenda(program.agenda, windows, program.n_clauses)
 
-    @inline
+    @kernel
     def fire(samples, first, count, program, n_listed, block):  # type: ignore[no-untyped-def]
         """Fired bits of all clauses on the agenda, over one block of samples."""
-        layout, windows = program.geometry.layout, program.windows
+        layout = program.geometry.layout
         if is_flat:
             draw_flat_bitmaps(samples.literals, first, count, program.stride, layout, block)
-            for i in range(n_listed):
-                clause = int64(program.agenda.order[i])
-                match_clause(block.bitmaps, windows, layout, clause, block.fired, 8 * clause)
+            fire_flat(n_listed, program, block)
         else:
-            n_lanes = 2 * layout.negated
             for i in range(count):
-                image, bitmaps = (first + i) * layout.image_bytes, advance(block.bitmaps, i * n_lanes)
+                image, bitmaps = (first + i) * layout.image_bytes, advance(block.bitmaps, i * 2 * layout.negated)
                 if layout.is_wide:
                     draw_wide_bitmaps(samples.rows, image, bitmaps, layout)
                 else:
                     draw_bitmaps(samples.rows, image, bitmaps, layout)
-            for i in range(n_listed):
-                clause = int64(program.agenda.order[i])
-                fired = word(0)
-                for j in range(count):
-                    hit = match_clause(advance(block.bitmaps, j * n_lanes), windows, layout, clause, block.matches, 0)
-                    fired |= word(hit & 1) << word(j)
-                block.fired[clause] = fired
+            fire_windows(count, n_listed, program, block)
 
     @kernel
     def add_votes(samples, span, program, n_listed, block, votes, sums):  # type: ignore[no-untyped-def]

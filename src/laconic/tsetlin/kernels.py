@@ -19,33 +19,37 @@ from laconic.tsetlin.geometry import Geometry, aligned
 from laconic.tsetlin.vectors import (
     add_where,
     and4,
+    and_not4,
     and8,
-    and_not8,
     any4,
     any8,
     bare,
     bytes_at_most,
+    every_byte,
     halves_at_most,
+    keep_apart,
     load4,
     load8,
     load_bytes,
     load_word,
+    mask_and,
     mask_and_not,
     mask_of,
     negative32,
     next_random,
-    no_mask,
     not8,
+    nothing4,
+    or4,
     or8,
     popcount,
     prefetch,
     shift_right8,
+    store4,
     store8,
     store_bytes,
     subtract_where,
     top_bits,
     trailing_zeros,
-    widen4,
 )
 from laconic.tsetlin.windows import (
     DOUBLE,
@@ -78,7 +82,7 @@ class Samples(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Which sample raises and lowers which row of the weights; -1 for none."""
+    """Which sample raises and lowers which row of the votes; -1 for none."""
 
     count: int
     sample: NDArray[np.int32]
@@ -91,8 +95,8 @@ class Bank(NamedTuple):
     n_words: int
     stride: int  # words of a clause's include bits
     states: NDArray[np.uint8]  # [clause, slot]
-    weights: NDArray[np.int32]  # [row, clause], rows padded to whole blocks of 32
-    weight_stride: int
+    votes: NDArray[np.int32]  # [row, clause] signed weights, rows padded to whole blocks of 32
+    votes_stride: int
     random: NDArray[np.uint64]  # eight generators, and one more for what takes a single number per clause
 
 
@@ -100,6 +104,7 @@ class Feedback(NamedTuple):
     threshold: int  # T
     rate: float  # 256 / s: erase probability in units of a random byte
     boost: bool
+    signs_fixed: bool  # multi-class: clauses keep their sign, odd ones speak against; coalesced: the vote's own sign counts
 
 
 class Workspace(NamedTuple):
@@ -186,6 +191,37 @@ def draw_wide_bitmaps(rows, image, bitmaps, layout):  # type: ignore[no-untyped-
 
 
 @inline
+def conjoin4(bitmaps, lane, lists, entry, end, patches):  # type: ignore[no-untyped-def]
+    """The patches, of these in 4 lanes, on which all literals of a list hold; lists come in groups of four."""
+    while entry < end:
+        for i in range(4):
+            patches = and4(patches, load4(bitmaps, lane + int64(lists[entry + i])))
+        entry += 4
+    return patches
+
+
+@inline
+def conjoin8(bitmaps, lane, lists, entry, end, patches):  # type: ignore[no-untyped-def]
+    while entry < end:
+        for i in range(4):
+            patches = and8(patches, load8(bitmaps, lane + int64(lists[entry + i])))
+        entry += 4
+    return patches
+
+
+@inline
+def conjoin16(bitmaps, lane, second, lists, entry, end, patches, more):  # type: ignore[no-untyped-def]
+    """Two vectors at once, the second one starting `second` lanes after the first."""
+    while entry < end:
+        for i in range(4):
+            literal = lane + int64(lists[entry + i])
+            patches = and8(patches, load8(bitmaps, literal))
+            more = and8(more, load8(bitmaps, literal + second))
+        entry += 4
+    return patches, more
+
+
+@inline
 def match_clause(bitmaps, windows, layout, clause, matches, at):  # type: ignore[no-untyped-def]
     """Stores the patches on which all literals of a clause hold; -1 if there are any, else 0."""
     width = windows.width[clause]
@@ -195,40 +231,23 @@ def match_clause(bitmaps, windows, layout, clause, matches, at):  # type: ignore
     end = entry + 4 * int64(windows.n_groups[clause])
     lists, masks = windows.lists, windows.masks
     if width == HALF:
-        half = load4(masks, mask)
-        while entry < end:
-            half = and4(half, and4(load4(bitmaps, lane + int64(lists[entry])), load4(bitmaps, lane + int64(lists[entry + 1]))))
-            entry += 2
-            half = and4(half, and4(load4(bitmaps, lane + int64(lists[entry])), load4(bitmaps, lane + int64(lists[entry + 1]))))
-            entry += 2
-        store8(matches, at, widen4(half))
+        half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
+        store4(matches, at, half)
         return any4(half)
     if width == SINGLE:
-        single = load8(masks, mask)
-        while entry < end:
-            for i in range(4):
-                single = and8(single, load8(bitmaps, lane + int64(lists[entry + i])))
-            entry += 4
+        single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
         store8(matches, at, single)
         return any8(single)
     if width == DOUBLE:
         second = min(8, layout.n_lanes - 8 - lane)  # the second vector ends with the grid
-        one, two = load8(masks, mask), load8(masks, mask + 8)
-        while entry < end:
-            for i in range(4):
-                literal = lane + int64(lists[entry + i])
-                one = and8(one, load8(bitmaps, literal))
-                two = and8(two, load8(bitmaps, literal + second))
-            entry += 4
+        one, two = conjoin16(bitmaps, lane, second, lists, entry, end, load8(masks, mask), load8(masks, mask + 8))
         store8(matches, at, one)
         store8(matches, at + 8, two)
         return any8(or8(one, two))
     fired = int64(0)
     for v in range(width - 1):
         start = min(lane + 8 * v, layout.n_lanes - 8)
-        some = load8(masks, mask + 8 * v)
-        for i in range(entry, end):
-            some = and8(some, load8(bitmaps, start + int64(lists[i])))
+        some = conjoin8(bitmaps, start, lists, entry, end, load8(masks, mask + 8 * v))
         store8(matches, at + 8 * v, some)
         fired |= any8(some)
     return fired
@@ -236,12 +255,47 @@ def match_clause(bitmaps, windows, layout, clause, matches, at):  # type: ignore
 
 @inline
 def match_flat(literals, sample, includes, clause, stride):  # type: ignore[no-untyped-def]
-    """-1 if no included literal is false, else 0."""
-    first = clause * stride
-    for w in range(0, stride, 8):
-        if any8(and_not8(load8(includes, first + w), load8(literals, sample + w))):
-            return int64(0)
-    return int64(-1)
+    """-1 if no included literal is false, else 0. A look at 1,024 features costs less than a mispredicted way out."""
+    first, start = clause * stride, 0
+    while True:
+        missing, end = nothing4(), min(start + 32, stride)
+        while start < end:
+            missing = or4(missing, and_not4(load4(includes, first + start), load4(literals, sample + start)))
+            start += 4
+        fired = ~any4(missing)
+        if start >= stride or fired == 0:
+            return fired
+
+
+@kernel
+def evaluate_windows(votes, rows, layout, space, windows, agenda, n_listed):  # type: ignore[no-untyped-def]
+    """Outputs and matches of the clauses on the agenda, and their sums over two rows of the votes."""
+    keep_apart()
+    matched, raised_sum, lowered_sum = int64(0), int64(0), int64(0)
+    for i in range(n_listed):
+        clause = int64(agenda.order[i])
+        if windows.width[clause] == NEVER:  # since the last sort
+            continue
+        fired = match_clause(space.bitmaps, windows, layout, clause, space.matches, matched)
+        space.match_at[clause] = matched
+        matched += layout.mask_lanes & fired  # what did not fire is overwritten: a smaller working set
+        space.outputs[clause] = uint8(fired)
+        raised_sum += int64(votes[rows[0] + clause]) & fired
+        lowered_sum += int64(votes[rows[1] + clause]) & fired
+    return raised_sum, lowered_sum
+
+
+@kernel
+def evaluate_flat(votes, rows, bank, literals, sample, space):  # type: ignore[no-untyped-def]
+    """The same for flat samples; all clauses take part."""
+    keep_apart()
+    raised_sum, lowered_sum = int64(0), int64(0)
+    for clause in range(bank.n_clauses):
+        fired = match_flat(literals, sample, space.includes, clause, bank.stride)
+        space.outputs[clause] = uint8(fired)
+        raised_sum += int64(votes[rows[0] + clause]) & fired
+        lowered_sum += int64(votes[rows[1] + clause]) & fired
+    return raised_sum, lowered_sum
 
 
 # ---------------------------------------------------------------- a matching patch
@@ -261,7 +315,7 @@ def nth_set_bit(bits, n):  # type: ignore[no-untyped-def]
 @inline
 def pick_patch(matches, at, width, lane, layout, cumulative, chance):  # type: ignore[no-untyped-def]
     """A patch drawn uniformly from those a clause matched, by the upper half of a random word: row, column."""
-    n_lanes = 8 * max(1, width - 1)
+    n_lanes = 4 if width == HALF else 8 * (width - 1)
     total = word(0)
     for j in range(n_lanes):
         cumulative[j] = total
@@ -306,6 +360,15 @@ def read_patch(patches, image, row, column, tables, layout, literals):  # type: 
         literals[w] = here | literals[w] if w < layout.n_pixel_words else here
 
 
+@kernel
+def draw_patch(samples, sample, tables, layout, space, windows, clause, chance):  # type: ignore[no-untyped-def]
+    """Literals of a patch drawn from those a clause matched."""
+    keep_apart()
+    width, lane = int64(windows.width[clause]), int64(windows.first_lane[clause])
+    row, column = pick_patch(space.matches, space.match_at[clause], width, lane, layout, space.cumulative, chance)
+    read_patch(samples.patches, sample * layout.patch_image_bytes, row, column, tables, layout, space.literals)
+
+
 # ---------------------------------------------------------------- feedback
 # Each returns (position literals whose inclusion changed, pixel literals likewise, generator state).
 @inline
@@ -326,16 +389,16 @@ def erase(bank, includes, pixels, clause, limit, low, high):  # type: ignore[no-
 
 
 @inline
-def recognise(bank, includes, pixels, clause, limit, low, high, literals, first, boost):  # type: ignore[no-untyped-def]
-    """Type I, clause true: true literals step towards inclusion (boosted: surely), false ones away with 1/s."""
+def recognise(bank, includes, pixels, clause, limit, low, high, literals, first, plain):  # type: ignore[no-untyped-def]
+    """Type I, clause true: true literals step towards inclusion (with 1 - 1/s if plain), false ones away with 1/s."""
     moved_position, moved_pixels = word(0), word(0)
+    at_all = every_byte(limit > 0)
     for w in range(bank.n_words):
         noise, low, high = next_random(low, high)
-        forgotten = bytes_at_most(noise, uint8(limit - 1)) if limit > 0 else no_mask()
+        forgotten = mask_and(bytes_at_most(noise, uint8(limit - 1)), at_all)
         true = mask_of(literals[first + w])
         at = (clause * bank.n_words + w) * 64
-        states = load_bytes(bank.states, at)
-        states = add_where(states, true) if boost else add_where(states, mask_and_not(true, forgotten))
+        states = add_where(load_bytes(bank.states, at), mask_and_not(true, mask_and(forgotten, plain)))
         states = subtract_where(states, mask_and_not(forgotten, true))
         store_bytes(bank.states, at, states)
         now = top_bits(states)
@@ -373,8 +436,8 @@ def scramble(counter):  # type: ignore[no-untyped-def]
 COUNTER_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-def make_trainer(is_flat: bool, is_coalesced: bool) -> Any:
-    """The training kernel; the two flags are constants to the compiler."""
+def make_trainer(is_flat: bool) -> Any:
+    """The training kernel; the flag is a constant to the compiler."""
 
     @kernel
     def train(samples, events, bank, feedback, geometry, room):  # type: ignore[no-untyped-def]
@@ -386,6 +449,7 @@ def make_trainer(is_flat: bool, is_coalesced: bool) -> Any:
         low, high, counter = load8(bank.random, 0), load8(bank.random, 8), bank.random[16]
         # Probability 1/s as a byte limit that is rounded at random, clause by clause.
         whole = int64(feedback.rate)
+        plain = every_byte(not feedback.boost)
         fraction = word((feedback.rate - whole) * 4294967296.0)
 
         for clause in range(n_clauses):
@@ -399,22 +463,12 @@ def make_trainer(is_flat: bool, is_coalesced: bool) -> Any:
         for event in range(events.count):
             sample = int64(events.sample[event])
             raised, lowered = int64(events.raised[event]), int64(events.lowered[event])
-            raised_row, lowered_row = raised * bank.weight_stride, lowered * bank.weight_stride
-            row = max(raised, lowered) * bank.weight_stride
+            rows = max(raised, 0) * bank.votes_stride, max(lowered, 0) * bank.votes_stride
 
             # --- which clauses fire, and how they vote
-            votes, votes_lowered = int64(0), int64(0)
             if is_flat:
                 first_literal = sample * bank.stride
-                for clause in range(n_clauses):
-                    fired = match_flat(samples.literals, first_literal, includes, clause, bank.stride)
-                    outputs[clause] = uint8(fired)
-                    if is_coalesced:
-                        votes += int64(bank.weights[raised_row + clause]) & fired
-                        votes_lowered += int64(bank.weights[lowered_row + clause]) & fired
-                    else:
-                        against = -(clause & 1)
-                        votes += ((int64(bank.weights[row + clause]) ^ against) - against) & fired
+                sums = evaluate_flat(bank.votes, rows, bank, samples.literals, first_literal, space)
             else:
                 if layout.is_wide:
                     draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
@@ -424,33 +478,16 @@ def make_trainer(is_flat: bool, is_coalesced: bool) -> Any:
                     upcoming = int64(events.sample[event + 1]) * layout.image_bytes
                     for line in range(0, layout.image_bytes, 64):
                         prefetch(samples.rows, upcoming + line)
-                matched = int64(0)
-                for i in range(n_listed):
-                    clause = int64(agenda.order[i])
-                    if windows.width[clause] == NEVER:  # since the last sort
-                        continue
-                    fired = match_clause(space.bitmaps, windows, layout, clause, space.matches, matched)
-                    space.match_at[clause] = matched
-                    matched += layout.mask_lanes & fired  # what did not fire is overwritten: a smaller working set
-                    outputs[clause] = uint8(fired)
-                    if is_coalesced:
-                        votes += int64(bank.weights[raised_row + clause]) & fired
-                        votes_lowered += int64(bank.weights[lowered_row + clause]) & fired
-                    else:
-                        against = -(clause & 1)
-                        votes += ((int64(bank.weights[row + clause]) ^ against) - against) & fired
+                sums = evaluate_windows(bank.votes, rows, layout, space, windows, agenda, n_listed)
 
             # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
             n_changed = 0
             for is_other in range(2):
                 if (lowered if is_other else raised) < 0:
                     continue
-                if is_coalesced:
-                    row = lowered_row if is_other else raised_row
-                    votes = votes_lowered if is_other else votes
-                clamped = min(max(votes, -threshold), threshold)
-                doubt = threshold + clamped if is_other else threshold - clamped
-                chance = (doubt * 65536) // (2 * threshold)
+                row, sign = rows[is_other], -1 if is_other else 1
+                clamped = min(max(sums[is_other], -threshold), threshold)
+                chance = ((threshold - sign * clamped) * 65536) // (2 * threshold)
                 if chance == 0:
                     continue
                 for block in range(0, n_clauses, 32):
@@ -458,7 +495,7 @@ def make_trainer(is_flat: bool, is_coalesced: bool) -> Any:
                     selected = halves_at_most(noise, uint16(chance - 1))
                     if n_clauses - block < 32:
                         selected &= (ONE << word(n_clauses - block)) - ONE
-                    negative = negative32(bank.weights, row + block) if is_coalesced else ODD
+                    negative = ODD if feedback.signs_fixed else negative32(bank.votes, row + block)
                     agrees = negative if is_other else ~negative
                     fired = top_bits(load_bytes(outputs, block))
                     waiting = selected & agrees & ~fired
@@ -485,40 +522,18 @@ def make_trainer(is_flat: bool, is_coalesced: bool) -> Any:
                             literals, first = samples.literals, first_literal
                         else:
                             literals, first = space.literals, 0
-                            patch_row, patch_column = pick_patch(
-                                space.matches,
-                                space.match_at[clause],
-                                int64(windows.width[clause]),
-                                int64(windows.first_lane[clause]),
-                                layout,
-                                space.cumulative,
-                                random,
-                            )
-                            read_patch(
-                                samples.patches,
-                                sample * layout.patch_image_bytes,
-                                patch_row,
-                                patch_column,
-                                tables,
-                                layout,
-                                literals,
-                            )
-                        weight = row + clause
+                            draw_patch(samples, sample, tables, layout, space, windows, clause, random)
+                        vote = bank.votes[row + clause]
                         if (agrees >> bit) & ONE:
+                            bank.votes[row + clause] = vote + sign
                             limit = whole + (1 if (random & LOW) < fraction else 0)
                             position, pixels, low, high = recognise(
-                                bank, includes, tables.pixels, clause, limit, low, high, literals, first, feedback.boost
+                                bank, includes, tables.pixels, clause, limit, low, high, literals, first, plain
                             )
-                            if is_coalesced:
-                                bank.weights[weight] += -1 if is_other else 1
-                            else:
-                                bank.weights[weight] += 1
                         else:
+                            if not feedback.signs_fixed or abs(vote) > 1:
+                                bank.votes[row + clause] = vote + sign
                             position, pixels = reject(bank, includes, tables.pixels, tables.valid, clause, literals, first)
-                            if is_coalesced:
-                                bank.weights[weight] += -1 if is_other else 1
-                            elif bank.weights[weight] > 1:
-                                bank.weights[weight] -= 1
                         if not is_flat:
                             space.changed[n_changed] = clause * 4 + (1 if position else 0) + (2 if pixels else 0)
                             n_changed += 1 if position | pixels else 0

@@ -112,13 +112,12 @@ def fit(
     labels = _check_labels(y, len(packed), machine.n_classes)
     shape, is_flat = machine.shape, machine.shape.is_flat
     tables, stride = geometry(shape), include_stride(shape)
-    train = _trainer(is_flat, machine.coalesced)
-    settings = kernels.Feedback(machine.threshold, 256.0 / machine.specificity, machine.boost)
+    train = _trainer(is_flat)
+    feedback = kernels.Feedback(machine.threshold, 256.0 / machine.specificity, machine.boost, not machine.coalesced)
     random = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
-    # coalesced rows are padded to whole blocks of 32, whose signs are read at once
-    row = -(-machine.n_clauses // 32) * 32 if machine.coalesced else machine.n_clauses
-    weights = np.zeros((machine.n_classes, row), np.int32)
-    weights[:, : machine.n_clauses] = machine.weights
+    row = -(-machine.n_clauses // 32) * 32
+    votes = np.zeros((machine.n_classes, row), np.int32)
+    votes[:, : machine.n_clauses] = machine.votes
     rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
 
     with _workers(threads) as run:
@@ -126,22 +125,23 @@ def fit(
 
             def train_bank(bank: int) -> None:
                 room = rooms.pop()
-                own = weights if machine.coalesced else weights[bank]
+                own = votes if machine.coalesced else votes[bank]
                 clauses = kernels.Bank(
                     machine.n_clauses, shape.n_words, stride, machine.states[bank].reshape(-1), own.reshape(-1), row, random[bank]
                 )
-                train(packed.samples, events[bank], clauses, settings, tables, room)
+                train(packed.samples, events[bank], clauses, feedback, tables, room)
                 rooms.append(room)
 
             run(train_bank, range(len(events)))
-            machine.weights[...] = weights[:, : machine.n_clauses]
+            weights = votes[:, : machine.n_clauses]
+            machine.weights[...] = weights if machine.coalesced else np.abs(weights)
             if on_epoch is not None:
                 on_epoch(done)
 
 
 @cache
-def _trainer(is_flat: bool, is_coalesced: bool) -> Any:
-    return kernels.make_trainer(is_flat, is_coalesced)
+def _trainer(is_flat: bool) -> Any:
+    return kernels.make_trainer(is_flat)
 
 
 def _check_labels(y: ArrayLike, n_samples: int, n_classes: int) -> NDArray[np.int32]:

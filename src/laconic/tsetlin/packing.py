@@ -1,15 +1,27 @@
 """Bits in, packed samples out: checked once here, never again."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import uint8
+from numba import uint64 as word
 from numpy.typing import NDArray
 
-from laconic.tsetlin.geometry import FEATURES_PER_WORD, Layout, Shape, aligned, geometry
+from laconic.tsetlin.geometry import Layout, Shape, aligned, geometry
 from laconic.tsetlin.kernels import Samples
-from laconic.tsetlin.windows import kernel
+from laconic.tsetlin.vectors import (
+    bare,
+    load8,
+    load_bytes,
+    nonzero_bytes,
+    or8,
+    shift_left8,
+    splat8,
+    store8,
+    store_word,
+)
+from laconic.tsetlin.windows import LOW, ONE, inline, kernel
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class Packed:
 
 def include_stride(shape: Shape) -> int:
     """Words from one clause's include bits to the next; flat ones are compared in whole vectors."""
-    return -(-shape.n_words // 8) * 8 if shape.is_flat else shape.n_words
+    return -(-shape.n_words // 4) * 4 if shape.is_flat else shape.n_words
 
 
 def pack(shape: Shape, x: Any) -> Packed:
@@ -36,18 +48,41 @@ def pack(shape: Shape, x: Any) -> Packed:
             raise ValueError(f"samples were packed for {x.shape}, the machine expects {shape}; pack them for that shape")
         return x
     bits = _as_bits(shape, np.asarray(x))
-    n_samples = len(bits)
-    empty = np.zeros(0, np.uint8)
-    if shape.is_flat:
-        return Packed(shape, n_samples, Samples(empty, empty, _pack_literals(shape, bits)))
-    layout = geometry(shape).layout
-    rows = aligned(n_samples * layout.image_bytes + 512, np.uint8)  # vector loads run past the last image
-    patches = aligned(n_samples * layout.patch_image_bytes + 64, np.uint8)
-    _pack_patches(bits.reshape(-1), patches, n_samples * shape.height, shape.width * shape.layers, layout.patch_row_bytes)
-    _pack_rows(bits, rows, layout.image_bytes // (shape.layers * layout.rows_per_layer), layout.rows_per_layer)
-    if shape.levels > 1:
-        _check_nesting(shape, layout, rows, n_samples)
-    return Packed(shape, n_samples, Samples(rows, patches, np.zeros(0, np.uint64)))
+    layout, valid, n_samples = geometry(shape).layout, geometry(shape).tables.valid, len(bits)
+    # vector loads and stores run past the end
+    packed = Samples(
+        rows=aligned(0 if shape.is_flat else n_samples * layout.image_bytes + 512, np.uint8),
+        patches=aligned(0 if shape.is_flat else n_samples * layout.patch_image_bytes + 64, np.uint8),
+        literals=aligned(n_samples * include_stride(shape) + 8 if shape.is_flat else 0, np.uint64),
+    )
+    scratch = aligned(64, np.uint8)
+    for first, raw in _in_padded_parts(bits):
+        if shape.is_flat:
+            _pack_flat(Raw(len(raw), first, raw.reshape(-1), scratch), packed, valid, shape.n_features, include_stride(shape))
+        else:
+            _pack_images(Raw(len(raw), first, raw.reshape(-1), scratch), packed, layout, shape.width)
+    if shape.levels > 1 and not shape.is_flat:
+        _check_nesting(shape, layout, packed.rows, n_samples)
+    return Packed(shape, n_samples, packed)
+
+
+class Raw(NamedTuple):
+    """Samples of one byte per bit, with room to read 64 bytes past any of them."""
+
+    count: int
+    first: int  # sample
+    bits: NDArray[np.uint8]
+    scratch: NDArray[np.uint8]
+
+
+def _in_padded_parts(bits: NDArray[np.uint8]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """(first, samples): nearly all of them as they are, then the last few copied to where reads past the end are safe."""
+    n_last = min(len(bits), 1 + 64 // bits[0].size) if len(bits) else 0
+    n_first = len(bits) - n_last
+    yield 0, bits[:n_first]
+    room = np.zeros((n_last * bits[:1].size + 64,), np.uint8)
+    room[: bits[n_first:].size] = bits[n_first:].reshape(-1)
+    yield n_first, room[: bits[n_first:].size].reshape(bits[n_first:].shape)
 
 
 def _as_bits(shape: Shape, x: NDArray[Any]) -> NDArray[np.uint8]:
@@ -67,45 +102,58 @@ def _as_bits(shape: Shape, x: NDArray[Any]) -> NDArray[np.uint8]:
     return bits.reshape(len(x), *full)
 
 
-def _pack_literals(shape: Shape, bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """[sample, word]: 32 features and their negations to a word; unused slots are false."""
-    n, stride = len(bits), include_stride(shape)
-    halves = np.zeros((n, stride * FEATURES_PER_WORD // 8), np.uint8)
-    _pack_patches(bits.reshape(-1), halves.reshape(-1), n, shape.n_features, halves.shape[1])
-    features = halves.view(np.uint32).astype(np.uint64)
-    literals = aligned((n, stride), np.uint64)
-    np.bitwise_or(features, (features ^ np.uint64(0xFFFFFFFF)) << np.uint64(32), out=literals)
-    literals[:, : shape.n_words] &= geometry(shape).tables.valid
-    literals[:, shape.n_words :] = 0
-    return literals
+@inline
+def _gather(bits, at, left):  # type: ignore[no-untyped-def]
+    """Up to 64 bytes of 0/1 → as many bits."""
+    gathered = nonzero_bytes(load_bytes(bits, at))
+    return gathered & ((ONE << word(left)) - ONE) if left < 64 else gathered
 
 
 @kernel
-def _pack_patches(bits, packed, n_rows, row_bits, row_bytes):  # type: ignore[no-untyped-def]
-    """Consecutive bytes → consecutive bits, each row from a new byte on."""
-    for row in range(n_rows):
-        start = row * row_bits
-        for byte in range((row_bits + 7) // 8):
-            value = uint8(0)
-            for bit in range(min(8, row_bits - 8 * byte)):
-                value |= bits[start + 8 * byte + bit] << uint8(bit)
-            packed[row * row_bytes + byte] = value
+def _pack_flat(raw, packed, valid, n_features, stride):  # type: ignore[no-untyped-def]
+    """Literal words: 32 features and their negations; unused slots are false."""
+    raw, packed = bare(raw), bare(packed)
+    n_words = valid.shape[0]
+    for i in range(raw.count):
+        to = (raw.first + i) * stride
+        for feature in range(0, n_features, 64):
+            gathered = _gather(raw.bits, i * n_features + feature, n_features - feature)
+            for half in range(2):
+                w = feature // 32 + half
+                if w < n_words:
+                    true = gathered >> word(32 * half) & LOW
+                    packed.literals[to + w] = (true | ((true ^ LOW) << word(32))) & valid[w]
 
 
 @kernel
-def _pack_rows(bits, packed, row_bytes, rows_per_layer):  # type: ignore[no-untyped-def]
-    """[image, row, column, layer] bytes → [image, layer, row] bits of a row; layers innermost, so that it vectorises."""
-    n_images, height, width, layers = bits.shape
-    gathered = np.zeros(layers, np.uint8)
-    for image in range(n_images):
-        for row in range(height):
-            for byte in range((width + 7) // 8):
-                gathered[:] = 0
-                for bit in range(min(8, width - 8 * byte)):
-                    for layer in range(layers):
-                        gathered[layer] |= bits[image, row, 8 * byte + bit, layer] << uint8(bit)
-                for layer in range(layers):
-                    packed[((image * layers + layer) * rows_per_layer + row) * row_bytes + byte] = gathered[layer]
+def _pack_images(raw, packed, layout, width):  # type: ignore[no-untyped-def]
+    """Both copies of each image. Stores of 8 bytes run into what is written next."""
+    raw, packed = bare(raw), bare(packed)
+    layers = layout.layers
+    row_bits = width * layers
+    row_bytes = layout.image_bytes // (layers * layout.rows_per_layer)
+    for i in range(raw.count):
+        for row in range(layout.height):
+            source = (i * layout.height + row) * row_bits
+            patch = (raw.first + i) * layout.patch_image_bytes + row * layout.patch_row_bytes
+            line = (raw.first + i) * layout.image_bytes + row * row_bytes
+            for bit in range(0, row_bits, 64):
+                gathered = _gather(raw.bits, source + bit, row_bits - bit)
+                store_word(packed.patches, patch + bit // 8, gathered)
+                if layers == 1:
+                    store_word(packed.rows, line + bit // 8, gathered)
+            if layers > 1:
+                for layer in range(0, layers, 64):
+                    for column in range(0, width, 8):
+                        # bytes are 0 or 1, so a shift by less than 8 puts eight columns of 64 layers side by side
+                        stacked = splat8(word(0))
+                        for j in range(min(8, width - column)):
+                            bytes_ = load8(raw.bits, source + (column + j) * layers + layer)
+                            stacked = or8(stacked, shift_left8(bytes_, word(j)))
+                        store8(raw.scratch, 0, stacked)
+                        for k in range(min(64, layers - layer)):
+                            to = line + (layer + k) * layout.rows_per_layer * row_bytes + column // 8
+                            packed.rows[to] = raw.scratch[k]
 
 
 def _check_nesting(shape: Shape, layout: Layout, rows: NDArray[np.uint8], n_samples: int) -> None:

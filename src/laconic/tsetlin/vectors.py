@@ -92,15 +92,12 @@ xor8 = _operation(lanes8, (lanes8, lanes8), lambda b, x, y: b.xor(x, y))
 and_not8 = _operation(lanes8, (lanes8, lanes8), lambda b, x, y: b.and_(x, b.not_(y)))
 not8 = _operation(lanes8, (lanes8,), lambda b, x: b.not_(x))
 and4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, y))
+nothing4 = _operation(lanes4, (), lambda b: _same(lanes4.llvm, 0))
+or4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.or_(x, y))
+and_not4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, b.not_(y)))
 splat8 = _operation(lanes8, (types.uint64,), lambda b, x: _splat(b, x, lanes8.llvm))
 shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr(x, _splat(b, k, lanes8.llvm)))
 shift_left8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes8.llvm)))
-# 4 lanes as the low half of 8, the high half zero
-widen4 = _operation(
-    lanes8,
-    (lanes4,),
-    lambda b, x: b.shuffle_vector(x, _same(lanes4.llvm, 0), ir.Constant(ir.VectorType(WORD32, 8), list(range(8)))),
-)
 low_half8 = _operation(lanes8, (lanes8,), lambda b, x: b.and_(x, ir.Constant(lanes8.llvm, [(1 << 64) - 1] * 4 + [0] * 4)))
 
 
@@ -142,7 +139,8 @@ halves_at_most = _operation(types.uint64, (lanes8, types.uint16), _halves_at_mos
 mask_of = _operation(
     bytes64, (types.uint64,), lambda b, word: b.sext(b.bitcast(word, ir.VectorType(BIT, 64)), bytes64.llvm)
 )
-no_mask = _operation(bytes64, (), lambda b: _same(bytes64.llvm, 0))
+every_byte = _operation(bytes64, (types.boolean,), lambda b, x: _splat(b, b.sext(x, BYTE), bytes64.llvm))
+mask_and = _operation(bytes64, (bytes64, bytes64), lambda b, x, y: b.and_(x, y))
 mask_and_not = _operation(bytes64, (bytes64, bytes64), lambda b, x, y: b.and_(x, b.not_(y)))
 # the sign bits of 64 bytes: which automata include
 top_bits = _operation(
@@ -174,6 +172,20 @@ def next_random(typing: Typing, low: Any, high: Any) -> Any:
         return context.make_tuple(b, result, [b.add(s0, s1), new, rotate(mixed, 37)])
 
     return result(lanes8, lanes8), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def keep_apart(typing: Typing) -> Any:
+    """Forbids LLVM to inline the function this is called in, so that its loop has all the registers.
+
+    Callers must not be forced inline themselves: Numba would compile the callee with the same flag.
+    """
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 # ---------------------------------------------------------------- memory
@@ -232,9 +244,9 @@ def _storer(kind: Any, llvm: Any) -> Intrinsic:
 
 # Loads and stores take the index of the first element, in elements of the pointer's own type, aligned or not.
 load8, store8 = _loader(lanes8, lanes8.llvm), _storer(lanes8, lanes8.llvm)
-load4 = _loader(lanes4, lanes4.llvm)
+load4, store4 = _loader(lanes4, lanes4.llvm), _storer(lanes4, lanes4.llvm)
 load_bytes, store_bytes = _loader(bytes64, bytes64.llvm), _storer(bytes64, bytes64.llvm)
-load_word = _loader(types.uint64, WORD)
+load_word, store_word = _loader(types.uint64, WORD), _storer(types.uint64, WORD)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
