@@ -125,6 +125,7 @@ class Layout(NamedTuple):
     mask_lanes: int  # lanes of a clause's window mask
     nest_steps: int  # doublings that spread a literal over its thermometer field
     is_wide: bool
+    is_flat: bool
 
 
 class Tables(NamedTuple):
@@ -209,6 +210,7 @@ def _lay_out(shape: Shape) -> Layout:
         mask_lanes=-(-n_lanes // 8) * 8,
         nest_steps=(min(shape.levels, FEATURES_PER_WORD) - 1).bit_length(),
         is_wide=is_wide,
+        is_flat=shape.is_flat,
     )
 
 

@@ -4,7 +4,7 @@ A flat machine is judged on 512 samples at once: transposed, a literal's values 
 for an image its values over the patches are.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import int32, int64
@@ -44,6 +44,7 @@ class Program(NamedTuple):
 
     n_clauses: int
     first: int  # these clauses start here, counted over all banks
+    banks: NDArray[np.int32]  # [clause]
     stride: int
     geometry: Geometry
     windows: Windows
@@ -73,15 +74,21 @@ class Votes(NamedTuple):
     weights: NDArray[np.int32]  # [class, clause of its bank] signed
 
 
-def make_program(geometry: Geometry, states: NDArray[np.uint8], first: int, stride: int) -> Program:
-    """For the clauses whose states [clause, slot] are given."""
-    n_clauses = len(states)
+def make_program(geometry: Geometry, states: NDArray[np.uint8], first: int, count: int, stride: int) -> Program:
+    """For some clauses of the banks whose states [bank, clause, slot] are given."""
+    per_bank = states.shape[1]
+    chosen = states.reshape(-1, states.shape[2])[first : first + count]
+    n_clauses = len(chosen)
+    banks = (np.arange(first, first + n_clauses) // per_bank).astype(np.int32)
     windows = make_windows(geometry.layout, n_clauses, geometry.tables.offsets.dtype)
     includes = aligned(n_clauses * stride + 16, np.uint64)
-    return Program(n_clauses, first, stride, geometry, windows, make_agenda(n_clauses), states.reshape(-1), includes)
+    return Program(
+        n_clauses, first, banks, stride, geometry, windows, make_agenda(n_clauses), chosen.reshape(-1), includes
+    )
 
 
-def make_block(geometry: Geometry, n_clauses: int, n_classes: int, *, is_flat: bool) -> Block:
+def make_block(geometry: Geometry, n_clauses: int, n_classes: int) -> Block:
+    is_flat = geometry.layout.is_flat
     size = FLAT_BLOCK if is_flat else max(1, min(64, CACHE_BYTES // (8 * geometry.bitmap_lanes)))
     n_words = -(-size // 64)
     return Block(
@@ -175,87 +182,89 @@ def fire_flat(n_listed, program, block):  # type: ignore[no-untyped-def]
         match_clause(block.bitmaps, windows, layout, clause, block.fired, 8 * clause)
 
 
-def make_kernels(is_flat: bool) -> Any:
-    """(prepare, add_votes, write_outputs) for flat or convolutional machines."""
-
-    @kernel
-    def prepare(program):  # type: ignore[no-untyped-def]
-        """Windows and agenda of the clauses that can fire at all; how many are on the agenda."""
-        program = bare(program)
-        layout, tables = program.geometry
-        includes, windows = program.includes, program.windows
-        for clause in range(program.n_clauses):
-            first = clause * program.stride
-            read_includes(program.states, includes, program.stride, layout.n_words, clause)
-            if is_flat:
-                update_effective(includes, first, windows, tables, layout, clause)
-                update_list(windows, tables, layout, clause)
-                windows.width[clause] = SINGLE
-                groups = min(windows.n_groups[clause], LIST_KEYS - 1)
-                windows.key[clause] = 0 if windows.contradicts[clause] else 1 + groups
-                for lane in range(8):
-                    windows.masks[clause * layout.mask_lanes + lane] = ALL
+@kernel
+def fire(samples, first, count, program, n_listed, block):  # type: ignore[no-untyped-def]
+    """Fired bits of the clauses on the agenda, over one block of samples."""
+    layout = program.geometry.layout
+    if layout.is_flat:
+        draw_flat_bitmaps(samples.literals, first, count, program.stride, layout, block)
+        fire_flat(n_listed, program, block)
+    else:
+        for i in range(count):
+            image, bitmaps = (first + i) * layout.image_bytes, advance(block.bitmaps, i * 2 * layout.negated)
+            if layout.is_wide:
+                draw_wide_bitmaps(samples.rows, image, bitmaps, layout)
             else:
-                refresh_window(ONE, ONE, includes, first, windows, tables, layout, clause)
-            included = word(0)
-            for w in range(layout.n_words):
-                included |= includes[first + w]
-            if included == 0:
-                windows.key[clause] = 0  # an empty clause is silent outside training
-        return sort_agenda(program.agenda, windows, program.n_clauses)
+                draw_bitmaps(samples.rows, image, bitmaps, layout)
+        fire_windows(count, n_listed, program, block)
 
-    @kernel
-    def fire(samples, first, count, program, n_listed, block):  # type: ignore[no-untyped-def]
-        """Fired bits of all clauses on the agenda, over one block of samples."""
-        layout = program.geometry.layout
-        if is_flat:
-            draw_flat_bitmaps(samples.literals, first, count, program.stride, layout, block)
-            fire_flat(n_listed, program, block)
+
+# ---------------------------------------------------------------- entry points
+@kernel
+def prepare(program):  # type: ignore[no-untyped-def]
+    """Windows and agenda of the clauses that can fire at all; how many are on the agenda."""
+    program = bare(program)
+    layout, tables = program.geometry
+    includes, windows = program.includes, program.windows
+    for clause in range(program.n_clauses):
+        first = clause * program.stride
+        read_includes(program.states, includes, program.stride, layout.n_words, clause)
+        if layout.is_flat:
+            update_effective(includes, first, windows, tables, layout, clause)
+            update_list(windows, tables, layout, clause)
+            windows.width[clause] = SINGLE
+            groups = min(windows.n_groups[clause], LIST_KEYS - 1)
+            windows.key[clause] = 0 if windows.contradicts[clause] else 1 + groups
+            for lane in range(8):
+                windows.masks[clause * layout.mask_lanes + lane] = ALL
         else:
-            for i in range(count):
-                image, bitmaps = (first + i) * layout.image_bytes, advance(block.bitmaps, i * 2 * layout.negated)
-                if layout.is_wide:
-                    draw_wide_bitmaps(samples.rows, image, bitmaps, layout)
-                else:
-                    draw_bitmaps(samples.rows, image, bitmaps, layout)
-            fire_windows(count, n_listed, program, block)
+            refresh_window(ONE, ONE, includes, first, windows, tables, layout, clause)
+        included = word(0)
+        for w in range(layout.n_words):
+            included |= includes[first + w]
+        if included == 0:
+            windows.key[clause] = 0  # an empty clause is silent outside training
+    return sort_agenda(program.agenda, windows, program.n_clauses)
 
-    @kernel
-    def add_votes(samples, span, program, n_listed, block, votes, sums):  # type: ignore[no-untyped-def]
-        """sums[sample, class] += the votes of this program's clauses, for the samples of a span."""
-        samples, program, block, votes = bare(samples), bare(program), bare(block), bare(votes)
-        n_classes, n_words = votes.n_classes, block.n_words
-        width = 64 * n_words
-        for first in range(span[0], span[1], block.size):
-            count = min(block.size, span[1] - first)
-            fire(samples, first, count, program, n_listed, block)
-            for i in range(n_classes * width):
-                block.sums[i] = 0
-            for i in range(n_listed):
-                clause = int64(program.agenda.order[i])
-                bank, place = divmod(program.first + clause, votes.per_bank)
+
+@kernel
+def add_votes(samples, span, program, n_listed, block, votes, sums):  # type: ignore[no-untyped-def]
+    """sums[sample, class] += the votes of this program's clauses, for the samples of a span."""
+    samples, program, block, votes = bare(samples), bare(program), bare(block), bare(votes)
+    n_classes, n_words = votes.n_classes, block.n_words
+    width = 64 * n_words
+    for first in range(span[0], span[1], block.size):
+        count = min(block.size, span[1] - first)
+        fire(samples, first, count, program, n_listed, block)
+        for i in range(n_classes * width):
+            block.sums[i] = 0
+        for i in range(n_listed):
+            clause = int64(program.agenda.order[i])
+            bank = int64(program.banks[clause])
+            place = program.first + clause - bank * votes.per_bank
+            for w in range(n_words):
+                fired = block.fired[clause * n_words + w]
+                if fired == 0:
+                    continue
                 for k in range(0 if votes.is_shared else bank, n_classes if votes.is_shared else bank + 1):
                     weight = votes.weights[k * votes.per_bank + place]
-                    for w in range(n_words):
-                        fired = block.fired[clause * n_words + w]
-                        at = k * width + 64 * w
-                        for j in range(min(64, count - 64 * w)):
-                            block.sums[at + j] += weight & -int32((fired >> word(j)) & ONE)
+                    at = k * width + 64 * w
+                    for j in range(min(64, count - 64 * w)):
+                        block.sums[at + j] += weight & -int32((fired >> word(j)) & ONE)
+        for j in range(count):
+            for k in range(n_classes):
+                sums[first + j, k] += block.sums[k * width + j]
+
+
+@kernel
+def write_outputs(samples, span, program, n_listed, block, outputs):  # type: ignore[no-untyped-def]
+    """outputs[sample, clause over all banks] = fired."""
+    samples, program, block = bare(samples), bare(program), bare(block)
+    for first in range(span[0], span[1], block.size):
+        count = min(block.size, span[1] - first)
+        fire(samples, first, count, program, n_listed, block)
+        for i in range(n_listed):
+            clause = int64(program.agenda.order[i])
             for j in range(count):
-                for k in range(n_classes):
-                    sums[first + j, k] += block.sums[k * width + j]
-
-    @kernel
-    def write_outputs(samples, span, program, n_listed, block, outputs):  # type: ignore[no-untyped-def]
-        """outputs[sample, clause over all banks] = fired."""
-        samples, program, block = bare(samples), bare(program), bare(block)
-        for first in range(span[0], span[1], block.size):
-            count = min(block.size, span[1] - first)
-            fire(samples, first, count, program, n_listed, block)
-            for i in range(n_listed):
-                clause = int64(program.agenda.order[i])
-                for j in range(count):
-                    fired = block.fired[clause * block.n_words + (j >> 6)] >> word(j & 63)
-                    outputs[first + j, program.first + clause] = fired & ONE
-
-    return prepare, add_votes, write_outputs
+                fired = block.fired[clause * block.n_words + (j >> 6)] >> word(j & 63)
+                outputs[first + j, program.first + clause] = fired & ONE

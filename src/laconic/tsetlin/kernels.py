@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from laconic.tsetlin.geometry import Geometry, aligned
 from laconic.tsetlin.vectors import (
     add_where,
+    advance,
     and4,
     and_not4,
     and8,
@@ -54,6 +55,7 @@ from laconic.tsetlin.vectors import (
 from laconic.tsetlin.windows import (
     DOUBLE,
     HALF,
+    LIST_KEYS,
     LOW,
     NEVER,
     ONE,
@@ -143,9 +145,10 @@ def make_room(geometry: Geometry, n_clauses: int, stride: int, *, is_flat: bool)
 
 
 # ---------------------------------------------------------------- evaluation
-@inline
+@kernel
 def draw_bitmaps(rows, image, bitmaps, layout):  # type: ignore[no-untyped-def]
     """Bitmaps of all pixel literals of an image whose rows fit a lane: shifted rows and their negations."""
+    keep_apart()
     element = 8 // layout.rows_per_lane
     step = layout.rows_per_lane * layout.lanes_per_bitmap
     last = layout.lanes_per_bitmap - 8
@@ -171,6 +174,7 @@ def draw_bitmaps(rows, image, bitmaps, layout):  # type: ignore[no-untyped-def]
 @kernel
 def draw_wide_bitmaps(rows, image, bitmaps, layout):  # type: ignore[no-untyped-def]
     """The same for images wider than 64, whose rows take several lanes."""
+    keep_apart()
     words_per_row = layout.image_bytes // (layout.layers * layout.height * 8)
     target = 0
     for layer in range(layout.layers):
@@ -245,7 +249,7 @@ def match_clause(bitmaps, windows, layout, clause, matches, at):  # type: ignore
         store8(matches, at + 8, two)
         return any8(or8(one, two))
     fired = int64(0)
-    for v in range(width - 1):
+    for v in range(width - 1):  # none if nothing can match
         start = min(lane + 8 * v, layout.n_lanes - 8)
         some = conjoin8(bitmaps, start, lists, entry, end, load8(masks, mask + 8 * v))
         store8(matches, at + 8 * v, some)
@@ -268,21 +272,69 @@ def match_flat(literals, sample, includes, clause, stride):  # type: ignore[no-u
 
 
 @kernel
+def match_apart(bitmaps, windows, layout, clause, matches, at):  # type: ignore[no-untyped-def]
+    keep_apart()
+    return match_clause(bitmaps, windows, layout, clause, matches, at)
+
+
+def make_evaluator(expected: int) -> Any:
+    """Evaluates a stretch of the agenda whose windows are nearly all of the expected width.
+
+    A loop for each width, in a function of its own, has few enough values at hand to keep them in registers.
+    """
+
+    @kernel
+    def evaluate(stretch, votes, rows, layout, space, windows, order, tally):  # type: ignore[no-untyped-def]
+        keep_apart()
+        matched, raised_sum, lowered_sum = tally
+        bitmaps, matches, lists, masks = space.bitmaps, space.matches, windows.lists, windows.masks
+        raised_votes, lowered_votes = advance(votes, rows[0]), advance(votes, rows[1])
+        for i in range(stretch[0], stretch[1]):
+            clause = int64(order[i])
+            if windows.width[clause] == expected:
+                lane = int64(windows.first_lane[clause])
+                entry = clause * layout.list_capacity
+                end = entry + 4 * int64(windows.n_groups[clause])
+                mask = clause * layout.mask_lanes
+                if expected == HALF:
+                    half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
+                    store4(matches, matched, half)
+                    fired = any4(half)
+                elif expected == SINGLE:
+                    single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
+                    store8(matches, matched, single)
+                    fired = any8(single)
+                else:
+                    second = min(8, layout.n_lanes - 8 - lane)
+                    one, two = load8(masks, mask), load8(masks, mask + 8)
+                    one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
+                    store8(matches, matched, one)
+                    store8(matches, matched + 8, two)
+                    fired = any8(or8(one, two))
+            else:
+                fired = match_apart(bitmaps, windows, layout, clause, matches, matched)
+            space.match_at[clause] = matched
+            matched += layout.mask_lanes & fired  # what did not fire is overwritten: a smaller working set
+            space.outputs[clause] = uint8(fired)
+            raised_sum += int64(raised_votes[clause]) & fired
+            lowered_sum += int64(lowered_votes[clause]) & fired
+        return matched, raised_sum, lowered_sum
+
+    return evaluate
+
+
+evaluate_half, evaluate_single, evaluate_double = (make_evaluator(width) for width in (HALF, SINGLE, DOUBLE))
+
+
+@kernel
 def evaluate_windows(votes, rows, layout, space, windows, agenda, n_listed):  # type: ignore[no-untyped-def]
     """Outputs and matches of the clauses on the agenda, and their sums over two rows of the votes."""
-    keep_apart()
-    matched, raised_sum, lowered_sum = int64(0), int64(0), int64(0)
-    for i in range(n_listed):
-        clause = int64(agenda.order[i])
-        if windows.width[clause] == NEVER:  # since the last sort
-            continue
-        fired = match_clause(space.bitmaps, windows, layout, clause, space.matches, matched)
-        space.match_at[clause] = matched
-        matched += layout.mask_lanes & fired  # what did not fire is overwritten: a smaller working set
-        space.outputs[clause] = uint8(fired)
-        raised_sum += int64(votes[rows[0] + clause]) & fired
-        lowered_sum += int64(votes[rows[1] + clause]) & fired
-    return raised_sum, lowered_sum
+    starts, tally = agenda.starts, (int64(0), int64(0), int64(0))
+    halves, singles = int64(starts[LIST_KEYS]), int64(starts[2 * LIST_KEYS])
+    tally = evaluate_half((int64(0), halves), votes, rows, layout, space, windows, agenda.order, tally)
+    tally = evaluate_single((halves, singles), votes, rows, layout, space, windows, agenda.order, tally)
+    tally = evaluate_double((singles, n_listed), votes, rows, layout, space, windows, agenda.order, tally)
+    return tally[1], tally[2]
 
 
 @kernel

@@ -221,7 +221,7 @@ def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> 
     )
 
     def add_votes(span: tuple[int, int], program: inference.Program, n_listed: int, block: inference.Block) -> None:
-        _inference_kernels(machine.shape.is_flat)[1](packed.samples, span, program, n_listed, block, votes, sums)
+        inference.add_votes(packed.samples, span, program, n_listed, block, votes, sums)
 
     _evaluate(machine, len(packed), threads, add_votes)
     return sums
@@ -233,31 +233,26 @@ def clause_outputs(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1)
     outputs = np.zeros((len(packed), len(machine.states) * machine.n_clauses), np.bool_)
 
     def write_outputs(span: tuple[int, int], program: inference.Program, n_listed: int, block: inference.Block) -> None:
-        _inference_kernels(machine.shape.is_flat)[2](packed.samples, span, program, n_listed, block, outputs)
+        inference.write_outputs(packed.samples, span, program, n_listed, block, outputs)
 
     _evaluate(machine, len(packed), threads, write_outputs)
     return outputs.reshape(len(packed), len(machine.states), machine.n_clauses)
 
 
-@cache
-def _inference_kernels(is_flat: bool) -> Any:
-    return inference.make_kernels(is_flat)
-
-
 def _evaluate(machine: Machine, n_samples: int, threads: int, visit: Callable[..., None]) -> None:
     """Calls visit(span of samples, program, clauses listed, room) until every clause has met every sample."""
     shape, tables = machine.shape, geometry(machine.shape)
-    clauses = machine.states.reshape(-1, machine.states.shape[2])
-    per_pass = min(CLAUSES_PER_PASS, len(clauses))
+    n_clauses = len(machine.states) * machine.n_clauses
+    per_pass = min(CLAUSES_PER_PASS, n_clauses)
     make_block = inference.make_block
-    rooms = [make_block(tables, per_pass, machine.n_classes, is_flat=shape.is_flat) for _ in range(max(1, threads))]
+    rooms = [make_block(tables, per_pass, machine.n_classes) for _ in range(max(1, threads))]
     share = -(-n_samples // max(1, threads))
     size = rooms[0].size
     spans = [(i, min(n_samples, i + -(-share // size) * size)) for i in range(0, n_samples, max(size, -(-share // size) * size))]
     with _workers(threads) as run:
-        for first in range(0, len(clauses), per_pass):
-            program = inference.make_program(tables, clauses[first : first + per_pass], first, include_stride(shape))
-            n_listed = _inference_kernels(shape.is_flat)[0](program)
+        for first in range(0, n_clauses, per_pass):
+            program = inference.make_program(tables, machine.states, first, per_pass, include_stride(shape))
+            n_listed = inference.prepare(program)
 
             def visit_span(span: tuple[int, int]) -> None:
                 room = rooms.pop()

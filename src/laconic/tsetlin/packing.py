@@ -137,12 +137,14 @@ def _pack_images(raw, packed, layout, width):  # type: ignore[no-untyped-def]
             source = (i * layout.height + row) * row_bits
             patch = (raw.first + i) * layout.patch_image_bytes + row * layout.patch_row_bytes
             line = (raw.first + i) * layout.image_bytes + row * row_bytes
-            for bit in range(0, row_bits, 64):
-                gathered = _gather(raw.bits, source + bit, row_bits - bit)
-                store_word(packed.patches, patch + bit // 8, gathered)
-                if layers == 1:
+            if layers == 1:  # rows and patches are the same bits
+                for bit in range(0, width, 64):
+                    gathered = _gather(raw.bits, source + bit, width - bit)
+                    store_word(packed.patches, patch + bit // 8, gathered)
                     store_word(packed.rows, line + bit // 8, gathered)
-            if layers > 1:
+            else:
+                for bit in range(0, row_bits, 64):
+                    store_word(packed.patches, patch + bit // 8, _gather(raw.bits, source + bit, row_bits - bit))
                 for layer in range(0, layers, 64):
                     for column in range(0, width, 8):
                         # bytes are 0 or 1, so a shift by less than 8 puts eight columns of 64 layers side by side

@@ -12,7 +12,12 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel.models import PrimitiveModel
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic, register_model
+
+# Numba imports half of itself when the first kernel is loaded; better here, with the other imports, than in a fit.
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()
 
 # Numba hands types and LLVM builders around without types of its own.
 Typing = Any

@@ -21,6 +21,7 @@ from laconic.tsetlin.vectors import (
     and8,
     and_not8,
     any8,
+    keep_apart,
     leading_zeros,
     load8,
     load_bytes,
@@ -46,7 +47,7 @@ LIST_KEYS = 19  # lists of 18 groups and more sort together
 N_KEYS = 1 + 4 * LIST_KEYS
 
 kernel = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
-inline = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy", forceinline=True)
+inline = numba.njit(nogil=True, boundscheck=False, error_model="numpy", forceinline=True)
 
 
 class Windows(NamedTuple):
@@ -211,9 +212,10 @@ def update_list(windows, tables, layout, clause):  # type: ignore[no-untyped-def
     windows.outdated[clause] = 0
 
 
-@inline
+@kernel
 def refresh_window(position_changed, pixels_changed, includes, first_word, windows, tables, layout, clause):  # type: ignore[no-untyped-def]
     """Brings the window of a clause up to date; true if its place in the agenda moved."""
+    keep_apart()
     if position_changed:
         update_window(includes, first_word, windows, tables, layout, clause)
     if pixels_changed:

@@ -1,0 +1,1 @@
+"""Measurements against other libraries, each in an environment of its own."""

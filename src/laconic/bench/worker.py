@@ -1,0 +1,195 @@
+"""Trains and times one engine as told by JSON lines on standard input.
+
+Peers run this file in Pythons of their own: at the top it may import the standard library and NumPy, no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MIN_PREDICT_SECONDS = 0.2  # passes are added up to this: one pass of a fast engine is too short to time
+Engine = tuple[Callable[[Any, Any], None], Callable[[Any], Any]]  # fit one epoch, predict labels
+Build = Callable[[dict[str, Any], "tuple[int, ...]", int], Engine]  # from the job's spec, an example's shape and a seed
+
+
+def load_laconic() -> Build:
+    from laconic import tsetlin
+
+    def build(spec: dict[str, Any], example: tuple[int, ...], seed: int) -> Engine:
+        rng = np.random.default_rng(seed)
+        if spec["patch"]:
+            shape = tsetlin.Shape.image(*example, patch=tuple(spec["patch"]), levels=spec["levels"])
+        else:
+            shape = tsetlin.Shape.flat(*example)
+        options = {"threshold": spec["threshold"], "specificity": spec["specificity"], "boost": True}
+        size = shape, spec["n_classes"], spec["n_clauses"]
+        machine = (
+            tsetlin.build_coalesced(*size, rng, **options) if spec["coalesced"] else tsetlin.build(*size, **options)
+        )
+        threads = spec["threads"]
+        return (
+            lambda x, y: tsetlin.fit(machine, x, y, rng, threads=threads),
+            lambda x: tsetlin.class_sums(machine, x, threads=threads).argmax(axis=1),
+        )
+
+    return build
+
+
+def load_py_tsetlin_machine(package: str) -> Build:
+    tm = importlib.import_module(f"{package}.tm")
+
+    def build(spec: dict[str, Any], _: tuple[int, ...], seed: int) -> Engine:
+        ctypes.CDLL(None).srand(seed)  # all of its randomness that can be seeded
+        size = spec["n_clauses"], spec["threshold"], spec["specificity"]
+        options = {"boost_true_positive_feedback": 1, "weighted_clauses": True}
+        if spec["patch"]:
+            machine = tm.MultiClassConvolutionalTsetlinMachine2D(*size, tuple(spec["patch"]), **options)
+        else:
+            if package == "pyTsetlinMachine":
+                options["indexed"] = False  # it trains up to twice as fast without, at these sizes
+            machine = tm.MultiClassTsetlinMachine(*size, **options)
+        return lambda x, y: machine.fit(x, y, epochs=1, incremental=True), machine.predict
+
+    return build
+
+
+def load_tmu() -> Build:
+    logging.disable(logging.CRITICAL)  # it reports a missing pycuda at length
+    vanilla = importlib.import_module("tmu.models.classification.vanilla_classifier")
+    coalesced = importlib.import_module("tmu.models.classification.coalesced_classifier")
+
+    def build(spec: dict[str, Any], _: tuple[int, ...], seed: int) -> Engine:
+        # Not incremental: the same predictions, up to 2.7 times as fast.
+        vanilla_only = {} if spec["coalesced"] else {"incremental": False}
+        machine = (coalesced.TMCoalescedClassifier if spec["coalesced"] else vanilla.TMClassifier)(
+            spec["n_clauses"],
+            spec["threshold"],
+            spec["specificity"],
+            patch_dim=tuple(spec["patch"]) if spec["patch"] else None,
+            boost_true_positive_feedback=1,
+            weighted_clauses=True,
+            platform="CPU",
+            seed=seed,
+            **vanilla_only,
+        )
+        return machine.fit, machine.predict
+
+    return build
+
+
+LOADERS: dict[str, Callable[[], Build]] = {
+    "laconic": load_laconic,
+    "pyTsetlinMachineParallel": lambda: load_py_tsetlin_machine("pyTsetlinMachineParallel"),
+    "pyTsetlinMachine": lambda: load_py_tsetlin_machine("pyTsetlinMachine"),
+    "tmu": load_tmu,
+}
+
+
+def peak_rss_mb() -> float:
+    """High-water mark of this program alone: getrusage's would start from that of the process which launched it."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(kilobytes) * 1024 / 1e6
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS
+
+
+def restart_peak() -> float:
+    """Forgets the high-water mark where the system allows it; MB from which growth is counted."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return peak_rss_mb()
+
+
+class Bench:
+    """One engine on one job: `warm_up` and `load` once, then `train` epoch by epoch and `predict`."""
+
+    def __init__(self, engine: str) -> None:
+        self.dtype = np.uint8 if engine == "laconic" else np.uint32  # what each engine works on without a conversion
+        self.build = LOADERS[engine]()
+        self.imported_mb = restart_peak()
+
+    def warm_up(self, spec: dict[str, Any], example: list[int]) -> dict[str, float]:
+        """Uses the engine once on a few blank examples, so that nothing is compiled while it is timed."""
+        self.spec = spec
+        # CPU time is the steadier clock, but it adds up over threads.
+        self.clock = time.process_time if spec["threads"] == 1 else time.perf_counter
+        start = time.perf_counter()
+        fit, predict = self.build(spec, tuple(example), 1)  # not seed 0, which tmu's generators never leave
+        x = np.zeros((2 * spec["n_classes"], *example), self.dtype)
+        fit(x, np.arange(len(x), dtype=np.uint32) % spec["n_classes"])
+        predict(x)
+        seconds = time.perf_counter() - start
+        self.warm_peak_mb = peak_rss_mb()
+        self.warm_mb = restart_peak()
+        return {"seconds": seconds}
+
+    def load(self, path: str) -> dict[str, float]:
+        with np.load(path) as arrays:
+            self.x, self.x_test = (arrays[key].astype(self.dtype, copy=False) for key in ("x_train", "x_test"))
+            self.y, self.y_test = (arrays[key].astype(np.uint32) for key in ("y_train", "y_test"))
+        return {}
+
+    def train(self, seed: int, epoch: int) -> dict[str, float]:
+        """One epoch; epoch 0 makes the machine, within the time, as the peers do in their first fit."""
+        start = self.clock()
+        if self.spec["n_clients"]:
+            shares = zip(*(np.split(part, self.spec["n_clients"]) for part in (self.x, self.y)), strict=True)
+            for x, y in shares:
+                fit, _ = self.build(self.spec, x.shape[1:], seed)
+                fit(x, y)
+        else:
+            if epoch == 0:
+                self.engine = self.build(self.spec, self.x.shape[1:], seed)
+            self.engine[0](self.x, self.y)
+        return self.measured(start, len(self.x))
+
+    def predict(self) -> dict[str, float]:
+        start, n_samples = self.clock(), 0
+        while n_samples == 0 or self.clock() - start < MIN_PREDICT_SECONDS:
+            labels = self.engine[1](self.x_test)
+            n_samples += len(self.x_test)
+        return self.measured(start, n_samples) | {"accuracy": float(np.mean(labels == self.y_test))}
+
+    def measured(self, start: float, n_samples: int) -> dict[str, float]:
+        seconds, peak_mb = self.clock() - start, peak_rss_mb()
+        return {
+            "seconds": seconds,
+            "samples": n_samples,
+            "rss_mb": max(peak_mb, self.warm_peak_mb) - self.imported_mb,
+            "working_mb": peak_mb - self.warm_mb,
+        }
+
+
+def main() -> None:
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever an engine prints must not mix with the replies
+    bench = Bench(sys.argv[1])
+    steps: dict[str, Callable[..., dict[str, float]]] = {
+        "warm_up": bench.warm_up,
+        "load": bench.load,
+        "train": bench.train,
+        "predict": bench.predict,
+    }
+    for line in sys.stdin:
+        order = json.loads(line)
+        replies.write(json.dumps(steps[order.pop("step")](**order)) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The kernels and the slow twin agree bit for bit."""
+
+import copy
+import hashlib
+import os
+import subprocess
+import sys
+
+import naive_tm
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laconic.tsetlin import Shape, build, build_coalesced, class_sums, clause_outputs, fit, literal_states
+
+
+@st.composite
+def shapes(draw):
+    kind = draw(st.sampled_from(["flat", "image", "layers", "wide"]))
+    if kind == "flat":
+        return Shape.flat(draw(st.integers(1, 150)))
+    levels = draw(st.sampled_from([1, 2, 3, 8])) if kind == "layers" else 1
+    height = draw(st.integers(1, 6 if kind == "wide" else 20))
+    width = draw(st.integers(60, 140) if kind == "wide" else st.integers(1, 40))
+    layers = levels * draw(st.integers(1, 3)) if kind == "layers" else 1
+    patch = draw(st.integers(1, min(height, 6))), draw(st.integers(1, min(width, 70 if kind == "wide" else 6)))
+    return Shape.image(height, width, layers, patch=patch, levels=levels)
+
+
+def random_images(shape, n_samples, rng):
+    x = rng.random((n_samples, shape.height, shape.width, shape.layers)) < rng.choice([0.2, 0.5, 0.8])
+    nested = np.sort(x.reshape(*x.shape[:3], -1, shape.levels), axis=-1)[..., ::-1]
+    return nested.reshape(x.shape)
+
+
+def assert_equal_to_twin(machine, seed, n_samples=10, epochs=3):
+    rng = np.random.default_rng(seed)
+    x = random_images(machine.shape, n_samples, rng)
+    y = rng.integers(0, machine.n_classes, n_samples)
+    twin = copy.deepcopy(machine)
+    fit(machine, x, y, np.random.default_rng(seed), epochs=epochs)
+    naive_tm.fit(twin, x, y, np.random.default_rng(seed), epochs=epochs)
+    np.testing.assert_array_equal(machine.states, twin.states)
+    np.testing.assert_array_equal(machine.weights, twin.weights)
+    np.testing.assert_array_equal(class_sums(machine, x), naive_tm.class_sums(machine, x))
+    np.testing.assert_array_equal(clause_outputs(machine, x), naive_tm.clause_outputs(machine, x))
+
+
+@settings(max_examples=150)
+@given(
+    shape=shapes(),
+    n_classes=st.integers(1, 4),
+    n_clauses=st.integers(1, 70),
+    threshold=st.integers(1, 60),
+    specificity=st.sampled_from([1.0, 1.3, 2.0, 5.0, 20.0, 700.0]),
+    boost=st.booleans(),
+    coalesced=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_kernels_equal_the_twin(shape, n_classes, n_clauses, threshold, specificity, boost, coalesced, seed):
+    settings = {"threshold": threshold, "specificity": specificity, "boost": boost}
+    if coalesced:
+        machine = build_coalesced(shape, n_classes, n_clauses, np.random.default_rng(seed), **settings)
+    else:
+        machine = build(shape, n_classes, n_clauses, **settings)
+    assert_equal_to_twin(machine, seed)
+
+
+# The sizes the papers use; few clauses and samples, since the twin is slow.
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape.image(13, 29, patch=(5, 5)),
+        Shape.image(28, 28, patch=(10, 10)),
+        Shape.image(32, 32, 24, patch=(3, 3), levels=8),
+        Shape.image(64, 64, 6, patch=(8, 8)),
+        Shape.image(100, 300, patch=(10, 10)),
+        Shape.image(28, 28, patch=(28, 28)),
+        Shape.flat(1568),
+    ],
+    ids=lambda shape: f"{shape.height}x{shape.width}x{shape.layers}",
+)
+def test_kernels_equal_the_twin_at_full_size(shape):
+    assert_equal_to_twin(build(shape, 2, 3, threshold=10), seed=1, n_samples=2, epochs=1)
+
+
+def test_masked_weights_regrow_with_their_sign():
+    machine = build(Shape.flat(12), 2, 9, threshold=8)
+    machine.weights[:] = 0
+    assert_equal_to_twin(machine, seed=3, n_samples=20)
+    assert machine.weights.max() > 0
+
+
+def test_long_training_keeps_windows_and_lists_exact():
+    assert_equal_to_twin(build(Shape.image(7, 9, patch=(3, 3)), 2, 40, threshold=15, specificity=3.0), seed=5, epochs=60)
+
+
+DIGEST = """
+import hashlib, numpy as np
+from laconic.tsetlin import *
+digest, rng = hashlib.sha256(), np.random.default_rng(0)
+for shape in (Shape.flat(90), Shape.image(20, 24, 2, patch=(4, 3), levels=2)):
+    for machine in (build(shape, 3, 41, threshold=30), build_coalesced(shape, 3, 41, rng, threshold=30, boost=False)):
+        x = rng.random((30, shape.height, shape.width, shape.layers)) < 0.5
+        x = np.sort(x.reshape(*x.shape[:3], -1, shape.levels), axis=-1)[..., ::-1].reshape(x.shape)
+        fit(machine, x, rng.integers(0, 3, 30), np.random.default_rng(1), epochs=5)
+        for array in (machine.states, machine.weights, class_sums(machine, x)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_older_cpu_gives_the_same_bits(tmp_path):
+    """x86-64 without AVX: vectors of 16 bytes, no popcount or trailing-zero instructions."""
+
+    def digest(**environment):
+        result = subprocess.run(
+            [sys.executable, "-c", DIGEST], env=os.environ | environment, capture_output=True, text=True, check=True
+        )
+        return result.stdout.strip()
+
+    narrow = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert digest(**narrow) == digest()
+
+
+def test_result_is_the_same_on_every_machine():
+    """Guards the random streams and their order: a change here breaks the repeatability of published runs."""
+    rng = np.random.default_rng(7)
+    machine = build(Shape.image(10, 10, patch=(3, 3)), 3, 20, threshold=20)
+    fit(machine, rng.random((50, 10, 10)) < 0.4, rng.integers(0, 3, 50), rng, epochs=4)
+    digest = hashlib.sha256(literal_states(machine).tobytes() + machine.weights.tobytes()).hexdigest()
+    assert digest[:16] == "0000000000000000"
