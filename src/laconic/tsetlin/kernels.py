@@ -48,6 +48,7 @@ from laconic.tsetlin.vectors import (
     store4,
     store8,
     store_bytes,
+    store_word,
     subtract_where,
     top_bits,
     trailing_zeros,
@@ -60,6 +61,9 @@ from laconic.tsetlin.windows import (
     NEVER,
     ONE,
     SINGLE,
+    STRAY,
+    WIDE,
+    WIDTHS,
     Agenda,
     Windows,
     inline,
@@ -117,6 +121,7 @@ class Workspace(NamedTuple):
     bitmaps: NDArray[np.uint64]
     matches: NDArray[np.uint64]  # patches matched by the clauses that fired, one after the other
     match_at: NDArray[np.int64]  # [clause] where in matches
+    survivors: NDArray[np.int32]
     changed: NDArray[np.int64]  # clauses whose include bits changed, with two flags
     cumulative: NDArray[np.uint64]
     literals: NDArray[np.uint64]
@@ -137,6 +142,7 @@ def make_room(geometry: Geometry, n_clauses: int, stride: int, *, is_flat: bool)
         bitmaps=aligned(0 if is_flat else geometry.bitmap_lanes + 64, np.uint64),
         matches=aligned((n_windows + 1) * layout.mask_lanes, np.uint64),
         match_at=np.zeros(n_clauses, np.int64),
+        survivors=np.zeros(n_clauses + 1, np.int32),
         changed=np.zeros(2 * n_clauses + 1, np.int64),
         cumulative=aligned(layout.mask_lanes, np.uint64),
         literals=np.zeros(layout.n_words + 1, np.uint64),
@@ -271,69 +277,126 @@ def match_flat(literals, sample, includes, clause, stride):  # type: ignore[no-u
             return fired
 
 
-@kernel
-def match_apart(bitmaps, windows, layout, clause, matches, at):  # type: ignore[no-untyped-def]
-    keep_apart()
-    return match_clause(bitmaps, windows, layout, clause, matches, at)
+def make_evaluator(width: int) -> Any:
+    """Evaluates the clauses whose windows have one width, in two sweeps without a branch that depends on the image.
 
-
-def make_evaluator(expected: int) -> Any:
-    """Evaluates a stretch of the agenda whose windows are nearly all of the expected width.
-
-    A loop for each width, in a function of its own, has few enough values at hand to keep them in registers.
+    The first sweep looks at a few literals of each clause, which is the end of half of them; the second one sees the
+    survivors through. Each is a function of its own, to have the registers to itself.
     """
+    lanes = 4 if width == HALF else 8 * (width - 1)
 
     @kernel
-    def evaluate(stretch, votes, rows, layout, space, windows, order, tally):  # type: ignore[no-untyped-def]
+    def sift(stretch, layout, space, windows, order):  # type: ignore[no-untyped-def]
         keep_apart()
-        matched, raised_sum, lowered_sum = tally
-        bitmaps, matches, lists, masks = space.bitmaps, space.matches, windows.lists, windows.masks
-        raised_votes, lowered_votes = advance(votes, rows[0]), advance(votes, rows[1])
+        bitmaps, matches, survivors, lists, masks = space.bitmaps, space.matches, space.survivors, windows.lists, windows.masks
+        alive, at = int64(0), stretch[2]
         for i in range(stretch[0], stretch[1]):
             clause = int64(order[i])
-            if windows.width[clause] == expected:
-                lane = int64(windows.first_lane[clause])
-                entry = clause * layout.list_capacity
-                end = entry + 4 * int64(windows.n_groups[clause])
-                mask = clause * layout.mask_lanes
-                if expected == HALF:
-                    half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
-                    store4(matches, matched, half)
-                    fired = any4(half)
-                elif expected == SINGLE:
-                    single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
-                    store8(matches, matched, single)
-                    fired = any8(single)
-                else:
-                    second = min(8, layout.n_lanes - 8 - lane)
-                    one, two = load8(masks, mask), load8(masks, mask + 8)
-                    one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
-                    store8(matches, matched, one)
-                    store8(matches, matched + 8, two)
-                    fired = any8(or8(one, two))
+            if windows.width[clause] != width:  # since the last sort
+                continue
+            lane = int64(windows.first_lane[clause])
+            entry = clause * layout.list_capacity
+            end = entry + 4 * min(int64(windows.n_groups[clause]), SIFTED_GROUPS)
+            mask = clause * layout.mask_lanes
+            if width == HALF:
+                half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
+                store4(matches, at, half)
+                fired = any4(half)
+            elif width == SINGLE:
+                single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
+                store8(matches, at, single)
+                fired = any8(single)
             else:
-                fired = match_apart(bitmaps, windows, layout, clause, matches, matched)
+                second = min(8, layout.n_lanes - 8 - lane)
+                one, two = load8(masks, mask), load8(masks, mask + 8)
+                one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
+                store8(matches, at, one)
+                store8(matches, at + 8, two)
+                fired = any8(or8(one, two))
+            survivors[alive] = clause
+            alive -= fired
+            at += lanes & fired
+        return alive
+
+    @kernel
+    def finish(alive, votes, rows, layout, space, windows, tally):  # type: ignore[no-untyped-def]
+        keep_apart()
+        matched, raised_sum, lowered_sum = tally
+        at = matched
+        bitmaps, matches, lists = space.bitmaps, space.matches, windows.lists
+        raised_votes, lowered_votes = advance(votes, rows[0]), advance(votes, rows[1])
+        for i in range(alive):
+            clause = int64(space.survivors[i])
+            lane = int64(windows.first_lane[clause])
+            entry = clause * layout.list_capacity
+            end = entry + 4 * int64(windows.n_groups[clause])
+            entry += 4 * SIFTED_GROUPS
+            if width == HALF:
+                half = conjoin4(bitmaps, lane, lists, entry, end, load4(matches, at))
+                store4(matches, matched, half)
+                fired = any4(half)
+            elif width == SINGLE:
+                single = conjoin8(bitmaps, lane, lists, entry, end, load8(matches, at))
+                store8(matches, matched, single)
+                fired = any8(single)
+            else:
+                second = min(8, layout.n_lanes - 8 - lane)
+                one, two = load8(matches, at), load8(matches, at + 8)
+                one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
+                store8(matches, matched, one)
+                store8(matches, matched + 8, two)
+                fired = any8(or8(one, two))
+            at += lanes
             space.match_at[clause] = matched
-            matched += layout.mask_lanes & fired  # what did not fire is overwritten: a smaller working set
+            matched += lanes & fired  # what did not fire is overwritten: a smaller working set
             space.outputs[clause] = uint8(fired)
             raised_sum += int64(raised_votes[clause]) & fired
             lowered_sum += int64(lowered_votes[clause]) & fired
         return matched, raised_sum, lowered_sum
 
-    return evaluate
+    return sift, finish
 
 
-evaluate_half, evaluate_single, evaluate_double = (make_evaluator(width) for width in (HALF, SINGLE, DOUBLE))
+SIFTED_GROUPS = 2
+(sift_half, finish_half), (sift_single, finish_single), (sift_double, finish_double) = (
+    make_evaluator(width) for width in (HALF, SINGLE, DOUBLE)
+)
 
 
 @kernel
-def evaluate_windows(votes, rows, layout, space, windows, agenda, n_listed):  # type: ignore[no-untyped-def]
+def finish_others(stretch, votes, rows, layout, space, windows, agenda, tally):  # type: ignore[no-untyped-def]
+    """Evaluates wide windows, and the clauses whose window changed its width since the last sort."""
+    keep_apart()
+    matched, raised_sum, lowered_sum = tally
+    for i in range(stretch[0], stretch[1]):
+        clause = int64(agenda.order[i])
+        width, listed = min(windows.width[clause], WIDE), agenda.listed[clause] & WIDTHS
+        if width == NEVER or (width != WIDE if i < stretch[2] else width == listed):
+            continue  # listed elsewhere
+        fired = match_clause(space.bitmaps, windows, layout, clause, space.matches, matched)
+        space.match_at[clause] = matched
+        matched += layout.mask_lanes & fired
+        space.outputs[clause] = uint8(fired)
+        raised_sum += int64(votes[rows[0] + clause]) & fired
+        lowered_sum += int64(votes[rows[1] + clause]) & fired
+    return matched, raised_sum, lowered_sum
+
+
+@kernel
+def evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_listed):  # type: ignore[no-untyped-def]
     """Outputs and matches of the clauses on the agenda, and their sums over two rows of the votes."""
-    starts, tally = agenda.starts, (int64(0), int64(0), int64(0))
-    halves, singles = int64(starts[LIST_KEYS]), int64(starts[2 * LIST_KEYS])
-    tally = evaluate_half((int64(0), halves), votes, rows, layout, space, windows, agenda.order, tally)
-    tally = evaluate_single((halves, singles), votes, rows, layout, space, windows, agenda.order, tally)
-    tally = evaluate_double((singles, n_listed), votes, rows, layout, space, windows, agenda.order, tally)
+    starts, order, votes, zero = agenda.starts, agenda.order, bank.votes, int64(0)
+    halves, singles, doubles = int64(starts[LIST_KEYS]), int64(starts[2 * LIST_KEYS]), int64(starts[3 * LIST_KEYS])
+    for clause in range(0, bank.n_clauses, 8):
+        store_word(space.outputs, clause, word(0))
+    tally = zero, zero, zero
+    alive = sift_half((zero, halves, zero), layout, space, windows, order)
+    tally = finish_half(alive, votes, rows, layout, space, windows, tally)
+    alive = sift_single((halves, singles, tally[0]), layout, space, windows, order)
+    tally = finish_single(alive, votes, rows, layout, space, windows, tally)
+    alive = sift_double((singles, doubles, tally[0]), layout, space, windows, order)
+    tally = finish_double(alive, votes, rows, layout, space, windows, tally)
+    tally = finish_others((doubles, n_listed, n_sorted), votes, rows, layout, space, windows, agenda, tally)
     return tally[1], tally[2]
 
 
@@ -505,12 +568,12 @@ def make_trainer(is_flat: bool) -> Any:
         fraction = word((feedback.rate - whole) * 4294967296.0)
 
         for clause in range(n_clauses):
-            outputs[clause] = 0  # clauses that can't match are never evaluated
             read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
             if not is_flat:
                 refresh_window(ONE, ONE, includes, clause * bank.stride, windows, tables, layout, clause)
         if not is_flat:
-            n_listed, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+            n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+            n_listed = n_sorted
 
         for event in range(events.count):
             sample = int64(events.sample[event])
@@ -530,7 +593,7 @@ def make_trainer(is_flat: bool) -> Any:
                     upcoming = int64(events.sample[event + 1]) * layout.image_bytes
                     for line in range(0, layout.image_bytes, 64):
                         prefetch(samples.rows, upcoming + line)
-                sums = evaluate_windows(bank.votes, rows, layout, space, windows, agenda, n_listed)
+                sums = evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_listed)
 
             # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
             n_changed = 0
@@ -598,15 +661,15 @@ def make_trainer(is_flat: bool) -> Any:
                         flags & 1, flags & 2, includes, clause * bank.stride, windows, tables, layout, clause
                     ):
                         n_moved += 1
-                        if windows.width[clause] == NEVER:
-                            outputs[clause] = 0
-                        elif agenda.listed[clause] == 0:
+                        listed, width = agenda.listed[clause], min(windows.width[clause], WIDE)
+                        if width != NEVER and width != listed & WIDTHS and listed < STRAY:
                             agenda.order[n_listed] = clause
-                            agenda.listed[clause] = 1
+                            agenda.listed[clause] = listed | STRAY
                             n_listed += 1
                 since_sort += 1
                 if n_moved and since_sort >= RESORT_EVERY:
-                    n_listed, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                    n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                    n_listed = n_sorted
 
         store8(bank.random, 0, low)
         store8(bank.random, 8, high)

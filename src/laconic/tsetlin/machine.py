@@ -249,17 +249,16 @@ def _evaluate(machine: Machine, n_samples: int, threads: int, visit: Callable[..
     share = -(-n_samples // max(1, threads))
     size = rooms[0].size
     spans = [(i, min(n_samples, i + -(-share // size) * size)) for i in range(0, n_samples, max(size, -(-share // size) * size))]
-    with _workers(threads) as run:
+
+    def visit_span(span: tuple[int, int]) -> None:
+        room = rooms.pop()
         for first in range(0, n_clauses, per_pass):
             program = inference.make_program(tables, machine.states, first, per_pass, include_stride(shape))
-            n_listed = inference.prepare(program)
+            visit(span, program, inference.prepare(program), room)
+        rooms.append(room)
 
-            def visit_span(span: tuple[int, int]) -> None:
-                room = rooms.pop()
-                visit(span, program, n_listed, room)  # noqa: B023 - runs before the loop goes on
-                rooms.append(room)
-
-            run(visit_span, spans)
+    with _workers(threads) as run:
+        run(visit_span, spans)
 
 
 # ---------------------------------------------------------------- reading and writing clauses

@@ -42,7 +42,8 @@ ONE = np.uint64(1)
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # window widths: 0 nothing can match, 1 half a vector (4 lanes), w > 1: w - 1 vectors of 8 lanes
-NEVER, HALF, SINGLE, DOUBLE = 0, 1, 2, 3
+NEVER, HALF, SINGLE, DOUBLE, WIDE = 0, 1, 2, 3, 4
+WIDTHS, STRAY = 7, 8  # of Agenda.listed: the width under which a clause is listed (WIDE and more: WIDE), and a flag
 LIST_KEYS = 19  # lists of 18 groups and more sort together
 N_KEYS = 1 + 4 * LIST_KEYS
 
@@ -66,8 +67,8 @@ class Windows(NamedTuple):
 
 
 class Agenda(NamedTuple):
-    order: NDArray[np.int32]  # clauses on the agenda; then room for the others
-    listed: NDArray[np.uint8]  # per clause: is on it
+    order: NDArray[np.int32]  # clauses on the agenda, sorted; then those whose window changed width since (strays)
+    listed: NDArray[np.uint8]  # per clause: under which width it was sorted, and whether it is a stray
     starts: NDArray[np.int32]  # per key
 
 
@@ -82,7 +83,7 @@ def make_windows(layout: Layout, n_clauses: int, offset_dtype: Any) -> Windows:
 
 
 def make_agenda(n_clauses: int) -> Agenda:
-    return Agenda(np.zeros(2 * n_clauses, np.int32), np.zeros(n_clauses, np.uint8), np.zeros(N_KEYS, np.int32))
+    return Agenda(np.zeros(2 * n_clauses + 1, np.int32), np.zeros(n_clauses, np.uint8), np.zeros(N_KEYS, np.int32))
 
 
 @inline
@@ -212,10 +213,9 @@ def update_list(windows, tables, layout, clause):  # type: ignore[no-untyped-def
     windows.outdated[clause] = 0
 
 
-@kernel
+@inline
 def refresh_window(position_changed, pixels_changed, includes, first_word, windows, tables, layout, clause):  # type: ignore[no-untyped-def]
     """Brings the window of a clause up to date; true if its place in the agenda moved."""
-    keep_apart()
     if position_changed:
         update_window(includes, first_word, windows, tables, layout, clause)
     if pixels_changed:
@@ -226,7 +226,7 @@ def refresh_window(position_changed, pixels_changed, includes, first_word, windo
     if width != NEVER:
         if windows.outdated[clause]:
             update_list(windows, tables, layout, clause)
-        key = 1 + (min(width, 4) - 1) * LIST_KEYS + min(windows.n_groups[clause], LIST_KEYS - 1)
+        key = 1 + (min(width, WIDE) - 1) * LIST_KEYS + min(windows.n_groups[clause], LIST_KEYS - 1)
     moved = windows.key[clause] != key
     windows.key[clause] = key
     return moved
@@ -256,5 +256,5 @@ def sort_agenda(agenda, windows, n_clauses):  # type: ignore[no-untyped-def]
         key = windows.key[clause]
         order[starts[key]] = clause
         starts[key] += 1
-        listed[clause] = 1 if key else 0
+        listed[clause] = min(windows.width[clause], WIDE)
     return int64(total)
