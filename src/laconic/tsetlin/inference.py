@@ -4,21 +4,20 @@ A flat machine is judged on 512 samples at once: transposed, a literal's values 
 for an image its values over the patches are.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int32, int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
-from laconic.tsetlin.geometry import Geometry, aligned
-from laconic.tsetlin.kernels import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps, match_clause
-from laconic.tsetlin.vectors import advance, any4, any8, bare, keep_apart, load4, load8, or8
+from laconic.tsetlin.geometry import Geometry, Layout, aligned
+from laconic.tsetlin.kernels import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps
+from laconic.tsetlin.vectors import advance, any4, any8, bare, keep_apart, load4, load8, or8, splat8, store8
 from laconic.tsetlin.windows import (
     ALL,
     DOUBLE,
     HALF,
-    LIST_KEYS,
     LOW,
     ONE,
     SINGLE,
@@ -31,20 +30,17 @@ from laconic.tsetlin.windows import (
     read_includes,
     refresh_window,
     sort_agenda,
-    update_effective,
-    update_list,
 )
 
+CLAUSES_PER_PROGRAM = 4096  # bounds the memory for windows on the way, whatever the size of the machine
 CACHE_BYTES = 40_960  # bitmaps of a block; beyond this, measured times rise
 FLAT_BLOCK = 512
 
 
-class Program(NamedTuple):
-    """Some clauses, made ready to be evaluated."""
+class Draft(NamedTuple):
+    """Clauses on their way to a program."""
 
     n_clauses: int
-    first: int  # these clauses start here, counted over all banks
-    banks: NDArray[np.int32]  # [clause]
     stride: int
     geometry: Geometry
     windows: Windows
@@ -53,13 +49,28 @@ class Program(NamedTuple):
     includes: NDArray[np.uint64]  # [clause, word]
 
 
+class Program(NamedTuple):
+    """The clauses that can fire, in the order of evaluation, packed so that a run through them is a run through memory."""
+
+    n_clauses: int
+    stride: int
+    layout: Layout
+    clauses: NDArray[np.int32]  # index over all banks
+    banks: NDArray[np.int32]
+    widths: NDArray[np.int32]
+    first_lanes: NDArray[np.int32]
+    list_starts: NDArray[np.int32]  # one more than clauses
+    mask_starts: NDArray[np.int32]
+    lists: NDArray[Any]
+    masks: NDArray[np.uint64]
+
+
 class Block(NamedTuple):
     """Room for one block of samples and its results; one per thread."""
 
     size: int  # samples
     n_words: int  # of fired bits per clause
     bitmaps: NDArray[np.uint64]
-    matches: NDArray[np.uint64]
     square: NDArray[np.uint64]
     fired: NDArray[np.uint64]  # [clause, word] one bit per sample
     sums: NDArray[np.int32]  # [class, sample]
@@ -74,17 +85,32 @@ class Votes(NamedTuple):
     weights: NDArray[np.int32]  # [class, clause of its bank] signed
 
 
-def make_program(geometry: Geometry, states: NDArray[np.uint8], first: int, count: int, stride: int) -> Program:
-    """For some clauses of the banks whose states [bank, clause, slot] are given."""
-    per_bank = states.shape[1]
-    chosen = states.reshape(-1, states.shape[2])[first : first + count]
-    n_clauses = len(chosen)
-    banks = (np.arange(first, first + n_clauses) // per_bank).astype(np.int32)
-    windows = make_windows(geometry.layout, n_clauses, geometry.tables.offsets.dtype)
-    includes = aligned(n_clauses * stride + 16, np.uint64)
-    return Program(
-        n_clauses, first, banks, stride, geometry, windows, make_agenda(n_clauses), chosen.reshape(-1), includes
+def compile_clauses(geometry: Geometry, states: NDArray[np.uint8], first: int, stride: int) -> Program:
+    """For some clauses, all from index `first` (over all banks) on, of the banks whose states [bank, clause, slot] are given."""
+    layout, dtype = geometry.layout, geometry.tables.offsets.dtype
+    chosen = states.reshape(-1, states.shape[2])[first : first + CLAUSES_PER_PROGRAM]
+    n_chosen = len(chosen)
+    windows, includes = make_windows(layout, n_chosen, dtype), aligned(n_chosen * stride + 16, np.uint64)
+    draft = Draft(n_chosen, stride, geometry, windows, make_agenda(n_chosen), chosen.reshape(-1), includes)
+    n_listed = _draft(draft)
+    order = draft.agenda.order[:n_listed]
+    widths, groups = windows.width[order], windows.n_groups[order]
+    lanes = np.where(widths == HALF, 4, 8 * (widths - 1))
+    program = Program(
+        n_clauses=n_listed,
+        stride=stride,
+        layout=layout,
+        clauses=first + order,
+        banks=(first + order) // np.int32(states.shape[1]),
+        widths=widths,
+        first_lanes=windows.first_lane[order],
+        list_starts=np.concatenate([[0], np.cumsum(4 * groups)]).astype(np.int32),
+        mask_starts=np.concatenate([[0], np.cumsum(lanes)]).astype(np.int32),
+        lists=np.zeros(int(4 * groups.sum()), dtype),
+        masks=aligned(int(lanes.sum()) + 8, np.uint64),
     )
+    _copy_windows(windows, order, program)
+    return program
 
 
 def make_block(geometry: Geometry, n_clauses: int, n_classes: int) -> Block:
@@ -95,7 +121,6 @@ def make_block(geometry: Geometry, n_clauses: int, n_classes: int) -> Block:
         size=size,
         n_words=n_words,
         bitmaps=aligned((1 if is_flat else size) * geometry.bitmap_lanes + 64, np.uint64),
-        matches=aligned(geometry.layout.mask_lanes, np.uint64),
         square=aligned(64, np.uint64),
         fired=aligned(n_clauses * n_words, np.uint64),
         sums=aligned(n_classes * n_words * 64, np.int32),
@@ -133,19 +158,16 @@ def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):  # typ
 
 
 @kernel
-def fire_windows(n_images, n_listed, program, block):  # type: ignore[no-untyped-def]
-    """Fired bits of the clauses on the agenda, over the images whose bitmaps are in the block."""
+def fire_windows(n_images, program, block):  # type: ignore[no-untyped-def]
+    """Fired bits of all clauses, over the images whose bitmaps are in the block."""
     keep_apart()
-    layout, windows = program.geometry.layout, program.windows
+    layout, lists, masks = program.layout, program.lists, program.masks
     bitmaps, per_image = block.bitmaps, 2 * layout.negated
-    lists, masks = windows.lists, windows.masks
-    for i in range(n_listed):
-        clause = int64(program.agenda.order[i])
-        width = windows.width[clause]
-        lane = int64(windows.first_lane[clause])
-        mask = clause * layout.mask_lanes
-        entry = clause * layout.list_capacity
-        end = entry + 4 * int64(windows.n_groups[clause])
+    for i in range(program.n_clauses):
+        width = program.widths[i]
+        lane = int64(program.first_lanes[i])
+        mask = int64(program.mask_starts[i])
+        entry, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
         fired = word(0)
         if width == HALF:
             half = load4(masks, mask)
@@ -166,29 +188,30 @@ def fire_windows(n_images, n_listed, program, block):  # type: ignore[no-untyped
                 lane += per_image
         else:
             for j in range(n_images):
-                images = advance(bitmaps, j * per_image)
-                hit = match_clause(images, windows, layout, clause, block.matches, 0)
+                hit = int64(0)
+                for v in range(width - 1):
+                    start = j * per_image + min(lane + 8 * v, layout.n_lanes - 8)
+                    hit |= any8(conjoin8(bitmaps, start, lists, entry, end, load8(masks, mask + 8 * v)))
                 fired |= word(hit & 1) << word(j)
-        block.fired[clause] = fired
+        block.fired[i] = fired
 
 
 @kernel
-def fire_flat(n_listed, program, block):  # type: ignore[no-untyped-def]
-    """The same over 512 flat samples."""
+def fire_flat(program, block):  # type: ignore[no-untyped-def]
+    """The same over 512 flat samples, whose literals are vectors of 8 lanes."""
     keep_apart()
-    layout, windows = program.geometry.layout, program.windows
-    for i in range(n_listed):
-        clause = int64(program.agenda.order[i])
-        match_clause(block.bitmaps, windows, layout, clause, block.fired, 8 * clause)
+    for i in range(program.n_clauses):
+        entry, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
+        store8(block.fired, 8 * i, conjoin8(block.bitmaps, 0, program.lists, entry, end, splat8(ALL)))
 
 
 @kernel
-def fire(samples, first, count, program, n_listed, block):  # type: ignore[no-untyped-def]
-    """Fired bits of the clauses on the agenda, over one block of samples."""
-    layout = program.geometry.layout
+def fire(samples, first, count, program, block):  # type: ignore[no-untyped-def]
+    """Fired bits of all clauses, over one block of samples."""
+    layout = program.layout
     if layout.is_flat:
         draw_flat_bitmaps(samples.literals, first, count, program.stride, layout, block)
-        fire_flat(n_listed, program, block)
+        fire_flat(program, block)
     else:
         for i in range(count):
             image, bitmaps = (first + i) * layout.image_bytes, advance(block.bitmaps, i * 2 * layout.negated)
@@ -196,54 +219,57 @@ def fire(samples, first, count, program, n_listed, block):  # type: ignore[no-un
                 draw_wide_bitmaps(samples.rows, image, bitmaps, layout)
             else:
                 draw_bitmaps(samples.rows, image, bitmaps, layout)
-        fire_windows(count, n_listed, program, block)
+        fire_windows(count, program, block)
 
 
 # ---------------------------------------------------------------- entry points
 @kernel
-def prepare(program):  # type: ignore[no-untyped-def]
-    """Windows and agenda of the clauses that can fire at all; how many are on the agenda."""
-    program = bare(program)
-    layout, tables = program.geometry
-    includes, windows = program.includes, program.windows
-    for clause in range(program.n_clauses):
-        first = clause * program.stride
-        read_includes(program.states, includes, program.stride, layout.n_words, clause)
-        if layout.is_flat:
-            update_effective(includes, first, windows, tables, layout, clause)
-            update_list(windows, tables, layout, clause)
-            windows.width[clause] = SINGLE
-            groups = min(windows.n_groups[clause], LIST_KEYS - 1)
-            windows.key[clause] = 0 if windows.contradicts[clause] else 1 + groups
-            for lane in range(8):
-                windows.masks[clause * layout.mask_lanes + lane] = ALL
-        else:
-            refresh_window(ONE, ONE, includes, first, windows, tables, layout, clause)
+def _draft(draft):  # type: ignore[no-untyped-def]
+    """Windows and agenda of the clauses that can fire at all; how many those are."""
+    draft = bare(draft)
+    layout, tables = draft.geometry
+    includes, windows = draft.includes, draft.windows
+    for clause in range(draft.n_clauses):
+        first = clause * draft.stride
+        read_includes(draft.states, includes, draft.stride, layout.n_words, clause)
+        refresh_window(ONE, ONE, includes, first, windows, tables, layout, clause)
         included = word(0)
         for w in range(layout.n_words):
             included |= includes[first + w]
         if included == 0:
             windows.key[clause] = 0  # an empty clause is silent outside training
-    return sort_agenda(program.agenda, windows, program.n_clauses)
+    return sort_agenda(draft.agenda, windows, draft.n_clauses)
 
 
 @kernel
-def add_votes(samples, span, program, n_listed, block, votes, sums):  # type: ignore[no-untyped-def]
+def _copy_windows(windows, order, program):  # type: ignore[no-untyped-def]
+    capacity, mask_lanes = program.layout.list_capacity, program.layout.mask_lanes
+    for i in range(program.n_clauses):
+        clause = int64(order[i])
+        start = program.list_starts[i]
+        for entry in range(program.list_starts[i + 1] - start):
+            program.lists[start + entry] = windows.lists[clause * capacity + entry]
+        start = program.mask_starts[i]
+        for lane in range(program.mask_starts[i + 1] - start):
+            program.masks[start + lane] = windows.masks[clause * mask_lanes + lane]
+
+
+@kernel
+def add_votes(samples, span, program, block, votes, sums):  # type: ignore[no-untyped-def]
     """sums[sample, class] += the votes of this program's clauses, for the samples of a span."""
     samples, program, block, votes = bare(samples), bare(program), bare(block), bare(votes)
     n_classes, n_words = votes.n_classes, block.n_words
     width = 64 * n_words
     for first in range(span[0], span[1], block.size):
         count = min(block.size, span[1] - first)
-        fire(samples, first, count, program, n_listed, block)
+        fire(samples, first, count, program, block)
         for i in range(n_classes * width):
             block.sums[i] = 0
-        for i in range(n_listed):
-            clause = int64(program.agenda.order[i])
-            bank = int64(program.banks[clause])
-            place = program.first + clause - bank * votes.per_bank
+        for i in range(program.n_clauses):
+            bank = int64(program.banks[i])
+            place = program.clauses[i] - bank * votes.per_bank
             for w in range(n_words):
-                fired = block.fired[clause * n_words + w]
+                fired = block.fired[i * n_words + w]
                 if fired == 0:
                     continue
                 for k in range(0 if votes.is_shared else bank, n_classes if votes.is_shared else bank + 1):
@@ -257,14 +283,13 @@ def add_votes(samples, span, program, n_listed, block, votes, sums):  # type: ig
 
 
 @kernel
-def write_outputs(samples, span, program, n_listed, block, outputs):  # type: ignore[no-untyped-def]
+def write_outputs(samples, span, program, block, outputs):  # type: ignore[no-untyped-def]
     """outputs[sample, clause over all banks] = fired."""
     samples, program, block = bare(samples), bare(program), bare(block)
     for first in range(span[0], span[1], block.size):
         count = min(block.size, span[1] - first)
-        fire(samples, first, count, program, n_listed, block)
-        for i in range(n_listed):
-            clause = int64(program.agenda.order[i])
+        fire(samples, first, count, program, block)
+        for i in range(program.n_clauses):
             for j in range(count):
-                fired = block.fired[clause * block.n_words + (j >> 6)] >> word(j & 63)
-                outputs[first + j, program.first + clause] = fired & ONE
+                fired = block.fired[i * block.n_words + (j >> 6)] >> word(j & 63)
+                outputs[first + j, program.clauses[i]] = fired & ONE

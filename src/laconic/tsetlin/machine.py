@@ -16,7 +16,6 @@ from laconic.tsetlin.packing import Packed, include_stride, pack
 
 INCLUDE = 128  # an automaton in this state or above includes its literal
 FRESH = INCLUDE - 1
-CLAUSES_PER_PASS = 4096  # bounds inference's memory, whatever the size of the machine
 EVENTS_PER_CHUNK = 1 << 20  # bounds training's memory, whatever the number of epochs
 
 
@@ -220,8 +219,8 @@ def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> 
         machine.n_classes, machine.n_clauses, machine.coalesced, np.ascontiguousarray(machine.votes).reshape(-1)
     )
 
-    def add_votes(span: tuple[int, int], program: inference.Program, n_listed: int, block: inference.Block) -> None:
-        inference.add_votes(packed.samples, span, program, n_listed, block, votes, sums)
+    def add_votes(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
+        inference.add_votes(packed.samples, span, program, block, votes, sums)
 
     _evaluate(machine, len(packed), threads, add_votes)
     return sums
@@ -232,33 +231,32 @@ def clause_outputs(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1)
     packed = pack(machine.shape, x)
     outputs = np.zeros((len(packed), len(machine.states) * machine.n_clauses), np.bool_)
 
-    def write_outputs(span: tuple[int, int], program: inference.Program, n_listed: int, block: inference.Block) -> None:
-        inference.write_outputs(packed.samples, span, program, n_listed, block, outputs)
+    def write_outputs(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
+        inference.write_outputs(packed.samples, span, program, block, outputs)
 
     _evaluate(machine, len(packed), threads, write_outputs)
     return outputs.reshape(len(packed), len(machine.states), machine.n_clauses)
 
 
 def _evaluate(machine: Machine, n_samples: int, threads: int, visit: Callable[..., None]) -> None:
-    """Calls visit(span of samples, program, clauses listed, room) until every clause has met every sample."""
-    shape, tables = machine.shape, geometry(machine.shape)
+    """Calls visit(span of samples, program, room) until every clause has met every sample."""
+    tables, stride = geometry(machine.shape), include_stride(machine.shape)
     n_clauses = len(machine.states) * machine.n_clauses
-    per_pass = min(CLAUSES_PER_PASS, n_clauses)
-    make_block = inference.make_block
-    rooms = [make_block(tables, per_pass, machine.n_classes) for _ in range(max(1, threads))]
-    share = -(-n_samples // max(1, threads))
-    size = rooms[0].size
-    spans = [(i, min(n_samples, i + -(-share // size) * size)) for i in range(0, n_samples, max(size, -(-share // size) * size))]
-
-    def visit_span(span: tuple[int, int]) -> None:
-        room = rooms.pop()
-        for first in range(0, n_clauses, per_pass):
-            program = inference.make_program(tables, machine.states, first, per_pass, include_stride(shape))
-            visit(span, program, inference.prepare(program), room)
-        rooms.append(room)
-
+    starts = range(0, n_clauses, inference.CLAUSES_PER_PROGRAM)
     with _workers(threads) as run:
-        run(visit_span, spans)
+        per_program = min(n_clauses, inference.CLAUSES_PER_PROGRAM)
+        rooms = [inference.make_block(tables, per_program, machine.n_classes) for _ in range(threads)]
+        size = rooms[0].size
+        share = -(-n_samples // (size * threads)) * size  # whole blocks
+        spans = [(first, min(n_samples, first + share)) for first in range(0, n_samples, max(1, share))]
+        for program in (inference.compile_clauses(tables, machine.states, first, stride) for first in starts):
+
+            def visit_span(span: tuple[int, int], program: inference.Program = program) -> None:
+                room = rooms.pop()
+                visit(span, program, room)
+                rooms.append(room)
+
+            run(visit_span, spans)
 
 
 # ---------------------------------------------------------------- reading and writing clauses
