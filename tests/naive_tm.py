@@ -9,18 +9,20 @@ WORD = (1 << 64) - 1
 
 
 class Stream:
-    """Eight xoroshiro128+ generators side by side, and a splitmix64 for single numbers."""
+    """Eight xoroshiro128 generators side by side, and a splitmix64 for single numbers."""
 
     def __init__(self, seed):
         self.low, self.high, self.counter = seed[:8].copy(), seed[8:16].copy(), int(seed[16])
 
-    def vector(self):
+    def vectors(self):
+        """Two vectors of 64 random bytes."""
+
         def rotate(x, k):
             return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
-        out, mixed = self.low + self.high, self.high ^ self.low
+        pair, mixed = (self.low + self.high, self.low - self.high), self.high ^ self.low
         self.low, self.high = rotate(self.low, 24) ^ mixed ^ (mixed << np.uint64(16)), rotate(mixed, 37)
-        return out
+        return pair
 
     def number(self):
         self.counter = (self.counter + 0x9E3779B97F4A7C15) & WORD
@@ -57,7 +59,8 @@ def train_bank(machine, bank, weights, x, events, seed):
     whole, fraction = int(rate), int((rate - int(rate)) * 4294967296.0)
 
     def noise():
-        return np.concatenate([stream.vector().view(np.uint8) for _ in range(shape.n_words)])[slots].astype(int)
+        vectors = [vector for _ in range(0, shape.n_words, 2) for vector in stream.vectors()]
+        return np.concatenate(vectors).view(np.uint8)[slots].astype(int)
 
     for sample, raised, lowered in events:
         literals = patch_literals(shape, x[sample])
@@ -72,7 +75,7 @@ def train_bank(machine, bank, weights, x, events, seed):
             if chance == 0:
                 continue
             for block in range(0, n_clauses, 32):
-                selected = stream.vector().view(np.uint16) < chance
+                selected = stream.vectors()[0].view(np.uint16) < chance
                 clauses = [c for c in range(block, min(n_clauses, block + 32)) if selected[c - block]]
                 supports = signs(machine, weights[row], of_zero=1) > 0
                 agrees = supports == is_target

@@ -12,8 +12,8 @@ from numba import uint64 as word
 from numpy.typing import NDArray
 
 from laconic.tsetlin.geometry import Geometry, Layout, aligned
-from laconic.tsetlin.kernels import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps
-from laconic.tsetlin.vectors import advance, any4, any8, bare, keep_apart, load4, load8, or8, splat8, store8
+from laconic.tsetlin.kernels import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps, Samples
+from laconic.tsetlin.vectors import advance, any4, any8, bare, keep_apart, load4, load8, or8, popcount, splat8, store4, store8, trailing_zeros
 from laconic.tsetlin.windows import (
     ALL,
     DOUBLE,
@@ -35,6 +35,8 @@ from laconic.tsetlin.windows import (
 CLAUSES_PER_PROGRAM = 4096  # bounds the memory for windows on the way, whatever the size of the machine
 CACHE_BYTES = 40_960  # bitmaps of a block; beyond this, measured times rise
 FLAT_BLOCK = 512
+COUNTED_IMAGES = 8  # to find out which literals seldom hold
+SIFTED_LITERALS = 4  # tried on all images of a block before the others are
 
 
 class Draft(NamedTuple):
@@ -56,7 +58,6 @@ class Program(NamedTuple):
     stride: int
     layout: Layout
     clauses: NDArray[np.int32]  # index over all banks
-    banks: NDArray[np.int32]
     widths: NDArray[np.int32]
     first_lanes: NDArray[np.int32]
     list_starts: NDArray[np.int32]  # one more than clauses
@@ -71,22 +72,33 @@ class Block(NamedTuple):
     size: int  # samples
     n_words: int  # of fired bits per clause
     bitmaps: NDArray[np.uint64]
+    partial: NDArray[np.uint64]  # [image, lane] patches left after a few literals
     square: NDArray[np.uint64]
     fired: NDArray[np.uint64]  # [clause, word] one bit per sample
     sums: NDArray[np.int32]  # [class, sample]
 
 
-class Votes(NamedTuple):
-    """What a clause that fires adds to which class."""
+class Ballot(NamedTuple):
+    """What the clauses of a program add to which classes when they fire."""
 
     n_classes: int
-    per_bank: int  # clauses
-    is_shared: bool  # the one bank votes for all classes
-    weights: NDArray[np.int32]  # [class, clause of its bank] signed
+    per_clause: int  # classes a clause votes on, from first_class on
+    first_class: NDArray[np.int32]
+    votes: NDArray[np.int32]  # [clause, class]
 
 
-def compile_clauses(geometry: Geometry, states: NDArray[np.uint8], first: int, stride: int) -> Program:
-    """For some clauses, all from index `first` (over all banks) on, of the banks whose states [bank, clause, slot] are given."""
+def count_places(geometry: Geometry, samples: Samples, n_samples: int, block: Block) -> NDArray[np.int64]:
+    """[first lane of a bitmap] how often literals hold in the first few images; nothing for flat samples."""
+    counts = np.zeros(geometry.bitmap_lanes, np.int64)
+    if not geometry.layout.is_flat:
+        _count_places(samples, min(n_samples, COUNTED_IMAGES), geometry, block, counts)
+    return counts
+
+
+def compile_clauses(
+    geometry: Geometry, states: NDArray[np.uint8], first: int, stride: int, counts: NDArray[np.int64]
+) -> Program:
+    """A program for the clauses from index `first` on, counted over all banks; states are [bank, clause, slot]."""
     layout, dtype = geometry.layout, geometry.tables.offsets.dtype
     chosen = states.reshape(-1, states.shape[2])[first : first + CLAUSES_PER_PROGRAM]
     n_chosen = len(chosen)
@@ -101,7 +113,6 @@ def compile_clauses(geometry: Geometry, states: NDArray[np.uint8], first: int, s
         stride=stride,
         layout=layout,
         clauses=first + order,
-        banks=(first + order) // np.int32(states.shape[1]),
         widths=widths,
         first_lanes=windows.first_lane[order],
         list_starts=np.concatenate([[0], np.cumsum(4 * groups)]).astype(np.int32),
@@ -109,18 +120,19 @@ def compile_clauses(geometry: Geometry, states: NDArray[np.uint8], first: int, s
         lists=np.zeros(int(4 * groups.sum()), dtype),
         masks=aligned(int(lanes.sum()) + 8, np.uint64),
     )
-    _copy_windows(windows, order, program)
+    _copy_windows(windows, order, program, counts)
     return program
 
 
 def make_block(geometry: Geometry, n_clauses: int, n_classes: int) -> Block:
     is_flat = geometry.layout.is_flat
-    size = FLAT_BLOCK if is_flat else max(1, min(64, CACHE_BYTES // (8 * geometry.bitmap_lanes)))
+    size = FLAT_BLOCK if is_flat else max(4, min(64, CACHE_BYTES // (8 * geometry.bitmap_lanes)))
     n_words = -(-size // 64)
     return Block(
         size=size,
         n_words=n_words,
         bitmaps=aligned((1 if is_flat else size) * geometry.bitmap_lanes + 64, np.uint64),
+        partial=aligned(size * 16, np.uint64),
         square=aligned(64, np.uint64),
         fired=aligned(n_clauses * n_words, np.uint64),
         sums=aligned(n_classes * n_words * 64, np.int32),
@@ -159,39 +171,62 @@ def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):  # typ
 
 @kernel
 def fire_windows(n_images, program, block):  # type: ignore[no-untyped-def]
-    """Fired bits of all clauses, over the images whose bitmaps are in the block."""
+    """Fired bits of all clauses, over the images whose bitmaps are in the block.
+
+    A few literals of a clause are tried on all images, without branches; the others only on the images left.
+    """
     keep_apart()
-    layout, lists, masks = program.layout, program.lists, program.masks
+    layout, lists, masks, partial = program.layout, program.lists, program.masks, block.partial
     bitmaps, per_image = block.bitmaps, 2 * layout.negated
     for i in range(program.n_clauses):
         width = program.widths[i]
         lane = int64(program.first_lanes[i])
         mask = int64(program.mask_starts[i])
         entry, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
-        fired = word(0)
+        middle = min(entry + SIFTED_LITERALS, end)
+        left, fired = word(0), word(0)
         if width == HALF:
             half = load4(masks, mask)
             for j in range(n_images):
-                fired |= word(any4(conjoin4(bitmaps, lane, lists, entry, end, half)) & 1) << word(j)
-                lane += per_image
+                patches4 = conjoin4(bitmaps, lane + j * per_image, lists, entry, middle, half)
+                store4(partial, 4 * j, patches4)
+                left |= word(any4(patches4) & 1) << word(j)
+            while left:
+                j = int64(trailing_zeros(left))
+                left &= left - ONE
+                patches4 = conjoin4(bitmaps, lane + j * per_image, lists, middle, end, load4(partial, 4 * j))
+                fired |= word(any4(patches4) & 1) << word(j)
         elif width == SINGLE:
             single = load8(masks, mask)
             for j in range(n_images):
-                fired |= word(any8(conjoin8(bitmaps, lane, lists, entry, end, single)) & 1) << word(j)
-                lane += per_image
+                patches8 = conjoin8(bitmaps, lane + j * per_image, lists, entry, middle, single)
+                store8(partial, 8 * j, patches8)
+                left |= word(any8(patches8) & 1) << word(j)
+            while left:
+                j = int64(trailing_zeros(left))
+                left &= left - ONE
+                patches8 = conjoin8(bitmaps, lane + j * per_image, lists, middle, end, load8(partial, 8 * j))
+                fired |= word(any8(patches8) & 1) << word(j)
         elif width == DOUBLE:
             second = min(8, layout.n_lanes - 8 - lane)
             one, two = load8(masks, mask), load8(masks, mask + 8)
             for j in range(n_images):
-                hits, more = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
-                fired |= word(any8(or8(hits, more)) & 1) << word(j)
-                lane += per_image
+                patches8, more = conjoin16(bitmaps, lane + j * per_image, second, lists, entry, middle, one, two)
+                store8(partial, 16 * j, patches8)
+                store8(partial, 16 * j + 8, more)
+                left |= word(any8(or8(patches8, more)) & 1) << word(j)
+            while left:
+                j = int64(trailing_zeros(left))
+                left &= left - ONE
+                start, more = load8(partial, 16 * j), load8(partial, 16 * j + 8)
+                patches8, more = conjoin16(bitmaps, lane + j * per_image, second, lists, middle, end, start, more)
+                fired |= word(any8(or8(patches8, more)) & 1) << word(j)
         else:
             for j in range(n_images):
                 hit = int64(0)
                 for v in range(width - 1):
-                    start = j * per_image + min(lane + 8 * v, layout.n_lanes - 8)
-                    hit |= any8(conjoin8(bitmaps, start, lists, entry, end, load8(masks, mask + 8 * v)))
+                    at = j * per_image + min(lane + 8 * v, layout.n_lanes - 8)
+                    hit |= any8(conjoin8(bitmaps, at, lists, entry, end, load8(masks, mask + 8 * v)))
                 fired |= word(hit & 1) << word(j)
         block.fired[i] = fired
 
@@ -242,43 +277,69 @@ def _draft(draft):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _copy_windows(windows, order, program):  # type: ignore[no-untyped-def]
+def _count_places(samples, n_images, geometry, block, counts):  # type: ignore[no-untyped-def]
+    """counts[first lane of a literal's bitmap] = in how many places of some images the literal holds."""
+    samples, room = bare(samples), bare(block)
+    layout, tables = geometry
+    for image in range(n_images):
+        if layout.is_wide:
+            draw_wide_bitmaps(samples.rows, image * layout.image_bytes, room.bitmaps, layout)
+        else:
+            draw_bitmaps(samples.rows, image * layout.image_bytes, room.bitmaps, layout)
+        for offset in tables.offsets:
+            for lane in range(layout.n_lanes):
+                counts[offset] += popcount(room.bitmaps[int64(offset) + lane])
+
+
+@kernel
+def _copy_windows(windows, order, program, counts):  # type: ignore[no-untyped-def]
+    """Packs lists and masks; literals that seldom hold come first, because they decide most."""
     capacity, mask_lanes = program.layout.list_capacity, program.layout.mask_lanes
+    lists = program.lists
     for i in range(program.n_clauses):
         clause = int64(order[i])
         start = program.list_starts[i]
-        for entry in range(program.list_starts[i + 1] - start):
-            program.lists[start + entry] = windows.lists[clause * capacity + entry]
+        for entry in range(start, program.list_starts[i + 1]):
+            literal = windows.lists[clause * capacity + entry - start]
+            place = entry
+            while place > start and counts[lists[place - 1]] > counts[literal]:
+                lists[place] = lists[place - 1]
+                place -= 1
+            lists[place] = literal
         start = program.mask_starts[i]
         for lane in range(program.mask_starts[i + 1] - start):
             program.masks[start + lane] = windows.masks[clause * mask_lanes + lane]
 
 
 @kernel
-def add_votes(samples, span, program, block, votes, sums):  # type: ignore[no-untyped-def]
+def add_votes(samples, span, program, block, ballot, sums):  # type: ignore[no-untyped-def]
     """sums[sample, class] += the votes of this program's clauses, for the samples of a span."""
-    samples, program, block, votes = bare(samples), bare(program), bare(block), bare(votes)
-    n_classes, n_words = votes.n_classes, block.n_words
+    samples, program, block, ballot = bare(samples), bare(program), bare(block), bare(ballot)
+    n_words, per_clause = block.n_words, ballot.per_clause
     width = 64 * n_words
     for first in range(span[0], span[1], block.size):
         count = min(block.size, span[1] - first)
         fire(samples, first, count, program, block)
-        for i in range(n_classes * width):
+        if block.size < 8:  # too few to make a vector of
+            for i in range(program.n_clauses):
+                for j in range(count):
+                    fired = -int32((block.fired[i] >> word(j)) & ONE)
+                    for r in range(per_clause):
+                        sums[first + j, ballot.first_class[i] + r] += ballot.votes[i * per_clause + r] & fired
+            continue
+        for i in range(ballot.n_classes * width):
             block.sums[i] = 0
         for i in range(program.n_clauses):
-            bank = int64(program.banks[i])
-            place = program.clauses[i] - bank * votes.per_bank
             for w in range(n_words):
                 fired = block.fired[i * n_words + w]
                 if fired == 0:
                     continue
-                for k in range(0 if votes.is_shared else bank, n_classes if votes.is_shared else bank + 1):
-                    weight = votes.weights[k * votes.per_bank + place]
-                    at = k * width + 64 * w
+                for r in range(per_clause):
+                    vote, at = ballot.votes[i * per_clause + r], (ballot.first_class[i] + r) * width + 64 * w
                     for j in range(min(64, count - 64 * w)):
-                        block.sums[at + j] += weight & -int32((fired >> word(j)) & ONE)
+                        block.sums[at + j] += vote & -int32((fired >> word(j)) & ONE)
         for j in range(count):
-            for k in range(n_classes):
+            for k in range(ballot.n_classes):
                 sums[first + j, k] += block.sums[k * width + j]
 
 

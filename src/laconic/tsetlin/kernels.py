@@ -120,7 +120,7 @@ class Workspace(NamedTuple):
     outputs: NDArray[np.uint8]  # [clause] 255 where the clause fired
     bitmaps: NDArray[np.uint64]
     matches: NDArray[np.uint64]  # patches matched by the clauses that fired, one after the other
-    match_at: NDArray[np.int64]  # [clause] where in matches
+    match_at: NDArray[np.int64]  # [clause] where in matches; flat: the word at which it last failed
     survivors: NDArray[np.int32]
     changed: NDArray[np.int64]  # clauses whose include bits changed, with two flags
     cumulative: NDArray[np.uint64]
@@ -263,20 +263,6 @@ def match_clause(bitmaps, windows, layout, clause, matches, at):  # type: ignore
     return fired
 
 
-@inline
-def match_flat(literals, sample, includes, clause, stride):  # type: ignore[no-untyped-def]
-    """-1 if no included literal is false, else 0. A look at 1,024 features costs less than a mispredicted way out."""
-    first, start = clause * stride, 0
-    while True:
-        missing, end = nothing4(), min(start + 32, stride)
-        while start < end:
-            missing = or4(missing, and_not4(load4(includes, first + start), load4(literals, sample + start)))
-            start += 4
-        fired = ~any4(missing)
-        if start >= stride or fired == 0:
-            return fired
-
-
 def make_evaluator(width: int) -> Any:
     """Evaluates the clauses whose windows have one width, in two sweeps without a branch that depends on the image.
 
@@ -387,8 +373,6 @@ def evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_lis
     """Outputs and matches of the clauses on the agenda, and their sums over two rows of the votes."""
     starts, order, votes, zero = agenda.starts, agenda.order, bank.votes, int64(0)
     halves, singles, doubles = int64(starts[LIST_KEYS]), int64(starts[2 * LIST_KEYS]), int64(starts[3 * LIST_KEYS])
-    for clause in range(0, bank.n_clauses, 8):
-        store_word(space.outputs, clause, word(0))
     tally = zero, zero, zero
     alive = sift_half((zero, halves, zero), layout, space, windows, order)
     tally = finish_half(alive, votes, rows, layout, space, windows, tally)
@@ -401,16 +385,41 @@ def evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_lis
 
 
 @kernel
-def evaluate_flat(votes, rows, bank, literals, sample, space):  # type: ignore[no-untyped-def]
-    """The same for flat samples; all clauses take part."""
+def sift_flat(bank, literals, sample, space):  # type: ignore[no-untyped-def]
+    """Flat clauses that hold where they failed last time: most fail there again, and are done with."""
+    keep_apart()
+    alive = int64(0)
+    for clause in range(bank.n_clauses):
+        at = int64(space.match_at[clause])
+        missing = and_not4(load4(space.includes, clause * bank.stride + at), load4(literals, sample + at))
+        space.survivors[alive] = clause
+        alive += 1 + any4(missing)
+    return alive
+
+
+@kernel
+def finish_flat(alive, votes, rows, bank, literals, sample, space):  # type: ignore[no-untyped-def]
+    """Outputs of the survivors, and their sums over two rows of the votes."""
     keep_apart()
     raised_sum, lowered_sum = int64(0), int64(0)
-    for clause in range(bank.n_clauses):
-        fired = match_flat(literals, sample, space.includes, clause, bank.stride)
+    for i in range(alive):
+        clause = int64(space.survivors[i])
+        first, failed, fired = clause * bank.stride, int64(space.match_at[clause]), int64(-1)
+        for w in range(0, bank.stride, 4):
+            missing = any4(and_not4(load4(space.includes, first + w), load4(literals, sample + w)))
+            fired &= ~missing
+            failed = w if missing else failed
+        space.match_at[clause] = failed
         space.outputs[clause] = uint8(fired)
         raised_sum += int64(votes[rows[0] + clause]) & fired
         lowered_sum += int64(votes[rows[1] + clause]) & fired
     return raised_sum, lowered_sum
+
+
+@inline
+def clear_outputs(outputs, n_clauses):  # type: ignore[no-untyped-def]
+    for clause in range(0, n_clauses, 8):
+        store_word(outputs, clause, word(0))
 
 
 # ---------------------------------------------------------------- a matching patch
@@ -485,59 +494,70 @@ def draw_patch(samples, sample, tables, layout, space, windows, clause, chance):
 
 
 # ---------------------------------------------------------------- feedback
-# Each returns (position literals whose inclusion changed, pixel literals likewise, generator state).
+@inline
+def note_change(states, includes, at, pixels, moved):  # type: ignore[no-untyped-def]
+    """Include bits of one word from its new states; adds what changed to (position literals, pixel literals)."""
+    now = top_bits(states)
+    change = now ^ includes[at]
+    includes[at] = now
+    return moved[0] | (change & ~pixels), moved[1] | (change & pixels)
+
+
+@inline
+def erase_word(bank, includes, pixels, clause, w, forgotten, moved):  # type: ignore[no-untyped-def]
+    at = (clause * bank.n_words + w) * 64
+    states = subtract_where(load_bytes(bank.states, at), forgotten)
+    store_bytes(bank.states, at, states)
+    return note_change(states, includes, clause * bank.stride + w, pixels[w], moved)
+
+
 @inline
 def erase(bank, includes, pixels, clause, limit, low, high):  # type: ignore[no-untyped-def]
     """Type I, clause false: each automaton steps towards exclusion with probability 1/s."""
-    moved_position, moved_pixels = word(0), word(0)
-    for w in range(bank.n_words):
-        noise, low, high = next_random(low, high)
-        at = (clause * bank.n_words + w) * 64
-        states = subtract_where(load_bytes(bank.states, at), bytes_at_most(noise, limit))
-        store_bytes(bank.states, at, states)
-        now = top_bits(states)
-        moved = now ^ includes[clause * bank.stride + w]
-        includes[clause * bank.stride + w] = now
-        moved_position |= moved & ~pixels[w]
-        moved_pixels |= moved & pixels[w]
-    return moved_position, moved_pixels, low, high
+    moved = word(0), word(0)
+    for w in range(0, bank.n_words, 2):
+        noise, more, low, high = next_random(low, high)
+        moved = erase_word(bank, includes, pixels, clause, w, bytes_at_most(noise, limit), moved)
+        if w + 1 < bank.n_words:
+            moved = erase_word(bank, includes, pixels, clause, w + 1, bytes_at_most(more, limit), moved)
+    return moved, low, high
 
 
 @inline
-def recognise(bank, includes, pixels, clause, limit, low, high, literals, first, plain):  # type: ignore[no-untyped-def]
+def recognise_word(bank, includes, pixels, clause, w, forgotten, literals, plain, moved):  # type: ignore[no-untyped-def]
+    true = mask_of(literals)
+    at = (clause * bank.n_words + w) * 64
+    states = add_where(load_bytes(bank.states, at), mask_and_not(true, mask_and(forgotten, plain)))
+    states = subtract_where(states, mask_and_not(forgotten, true))
+    store_bytes(bank.states, at, states)
+    return note_change(states, includes, clause * bank.stride + w, pixels[w], moved)
+
+
+@inline
+def recognise(bank, includes, pixels, clause, limit, low, high, literals, plain):  # type: ignore[no-untyped-def]
     """Type I, clause true: true literals step towards inclusion (with 1 - 1/s if plain), false ones away with 1/s."""
-    moved_position, moved_pixels = word(0), word(0)
-    at_all = every_byte(limit > 0)
-    for w in range(bank.n_words):
-        noise, low, high = next_random(low, high)
-        forgotten = mask_and(bytes_at_most(noise, uint8(limit - 1)), at_all)
-        true = mask_of(literals[first + w])
-        at = (clause * bank.n_words + w) * 64
-        states = add_where(load_bytes(bank.states, at), mask_and_not(true, mask_and(forgotten, plain)))
-        states = subtract_where(states, mask_and_not(forgotten, true))
-        store_bytes(bank.states, at, states)
-        now = top_bits(states)
-        moved = now ^ includes[clause * bank.stride + w]
-        includes[clause * bank.stride + w] = now
-        moved_position |= moved & ~pixels[w]
-        moved_pixels |= moved & pixels[w]
-    return moved_position, moved_pixels, low, high
+    moved, last, at_all = (word(0), word(0)), uint8(limit - 1), every_byte(limit > 0)
+    for w in range(0, bank.n_words, 2):
+        noise, more, low, high = next_random(low, high)
+        forgotten = mask_and(bytes_at_most(noise, last), at_all)
+        moved = recognise_word(bank, includes, pixels, clause, w, forgotten, literals[w], plain, moved)
+        if w + 1 < bank.n_words:
+            forgotten = mask_and(bytes_at_most(more, last), at_all)
+            moved = recognise_word(bank, includes, pixels, clause, w + 1, forgotten, literals[w + 1], plain, moved)
+    return moved, low, high
 
 
 @inline
-def reject(bank, includes, pixels, valid, clause, literals, first):  # type: ignore[no-untyped-def]
+def reject(bank, includes, pixels, valid, clause, literals):  # type: ignore[no-untyped-def]
     """Type II, clause true: excluded false literals step towards inclusion."""
-    moved_position, moved_pixels = word(0), word(0)
+    moved = word(0), word(0)
     for w in range(bank.n_words):
-        before = includes[clause * bank.stride + w]
+        excluded = ~includes[clause * bank.stride + w] & valid[w]
         at = (clause * bank.n_words + w) * 64
-        states = add_where(load_bytes(bank.states, at), mask_of(~literals[first + w] & ~before & valid[w]))
+        states = add_where(load_bytes(bank.states, at), mask_of(excluded & ~literals[w]))
         store_bytes(bank.states, at, states)
-        now = top_bits(states)
-        includes[clause * bank.stride + w] = now
-        moved_position |= (now ^ before) & ~pixels[w]
-        moved_pixels |= (now ^ before) & pixels[w]
-    return moved_position, moved_pixels
+        moved = note_change(states, includes, clause * bank.stride + w, pixels[w], moved)
+    return moved
 
 
 @inline
@@ -546,6 +566,13 @@ def scramble(counter):  # type: ignore[no-untyped-def]
     z = (counter ^ (counter >> word(30))) * word(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> word(27))) * word(0x94D049BB133111EB)
     return z ^ (z >> word(31))
+
+
+@inline
+def remember(changed, count, clause, moved):  # type: ignore[no-untyped-def]
+    """Appends a clause whose literals changed, with two flags: position, pixels."""
+    changed[count] = clause * 4 + (1 if moved[0] else 0) + (2 if moved[1] else 0)
+    return count + (1 if moved[0] | moved[1] else 0)
 
 
 COUNTER_STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -581,9 +608,11 @@ def make_trainer(is_flat: bool) -> Any:
             rows = max(raised, 0) * bank.votes_stride, max(lowered, 0) * bank.votes_stride
 
             # --- which clauses fire, and how they vote
+            clear_outputs(outputs, n_clauses)
             if is_flat:
                 first_literal = sample * bank.stride
-                sums = evaluate_flat(bank.votes, rows, bank, samples.literals, first_literal, space)
+                alive = sift_flat(bank, samples.literals, first_literal, space)
+                sums = finish_flat(alive, bank.votes, rows, bank, samples.literals, first_literal, space)
             else:
                 if layout.is_wide:
                     draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
@@ -606,7 +635,7 @@ def make_trainer(is_flat: bool) -> Any:
                 if chance == 0:
                     continue
                 for block in range(0, n_clauses, 32):
-                    noise, low, high = next_random(low, high)
+                    noise, _, low, high = next_random(low, high)
                     selected = halves_at_most(noise, uint16(chance - 1))
                     if n_clauses - block < 32:
                         selected &= (ONE << word(n_clauses - block)) - ONE
@@ -620,12 +649,9 @@ def make_trainer(is_flat: bool) -> Any:
                         counter += COUNTER_STEP
                         limit = whole + (1 if (scramble(counter) & LOW) < fraction else 0)
                         if limit > 0:
-                            position, pixels, low, high = erase(
-                                bank, includes, tables.pixels, clause, uint8(limit - 1), low, high
-                            )
+                            moved, low, high = erase(bank, includes, tables.pixels, clause, uint8(limit - 1), low, high)
                             if not is_flat:
-                                space.changed[n_changed] = clause * 4 + (1 if position else 0) + (2 if pixels else 0)
-                                n_changed += 1 if position | pixels else 0
+                                n_changed = remember(space.changed, n_changed, clause, moved)
                     waiting = selected & fired
                     while waiting:
                         bit = trailing_zeros(waiting)
@@ -634,24 +660,23 @@ def make_trainer(is_flat: bool) -> Any:
                         counter += COUNTER_STEP
                         random = scramble(counter)
                         if is_flat:
-                            literals, first = samples.literals, first_literal
+                            literals = advance(samples.literals, first_literal)
                         else:
-                            literals, first = space.literals, 0
+                            literals = space.literals
                             draw_patch(samples, sample, tables, layout, space, windows, clause, random)
                         vote = bank.votes[row + clause]
                         if (agrees >> bit) & ONE:
                             bank.votes[row + clause] = vote + sign
                             limit = whole + (1 if (random & LOW) < fraction else 0)
-                            position, pixels, low, high = recognise(
-                                bank, includes, tables.pixels, clause, limit, low, high, literals, first, plain
+                            moved, low, high = recognise(
+                                bank, includes, tables.pixels, clause, limit, low, high, literals, plain
                             )
                         else:
                             if not feedback.signs_fixed or abs(vote) > 1:
                                 bank.votes[row + clause] = vote + sign
-                            position, pixels = reject(bank, includes, tables.pixels, tables.valid, clause, literals, first)
+                            moved = reject(bank, includes, tables.pixels, tables.valid, clause, literals)
                         if not is_flat:
-                            space.changed[n_changed] = clause * 4 + (1 if position else 0) + (2 if pixels else 0)
-                            n_changed += 1 if position | pixels else 0
+                            n_changed = remember(space.changed, n_changed, clause, moved)
 
             # --- windows of the changed clauses, and the agenda
             if not is_flat:

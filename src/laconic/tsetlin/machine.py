@@ -215,14 +215,17 @@ def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> 
     """[sample, class] votes, not clamped; the largest is the prediction."""
     packed = pack(machine.shape, x)
     sums = np.zeros((len(packed), machine.n_classes), np.int32)
-    votes = inference.Votes(
-        machine.n_classes, machine.n_clauses, machine.coalesced, np.ascontiguousarray(machine.votes).reshape(-1)
-    )
 
     def add_votes(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
-        inference.add_votes(packed.samples, span, program, block, votes, sums)
+        bank, place = np.divmod(program.clauses, np.int32(machine.n_clauses))
+        if machine.coalesced:
+            votes, per_clause = machine.votes.T[place], machine.n_classes
+        else:
+            votes, per_clause = machine.votes[bank, place], 1
+        ballot = inference.Ballot(machine.n_classes, per_clause, bank, np.ascontiguousarray(votes).reshape(-1))
+        inference.add_votes(packed.samples, span, program, block, ballot, sums)
 
-    _evaluate(machine, len(packed), threads, add_votes)
+    _evaluate(machine, packed, threads, add_votes)
     return sums
 
 
@@ -234,11 +237,11 @@ def clause_outputs(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1)
     def write_outputs(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
         inference.write_outputs(packed.samples, span, program, block, outputs)
 
-    _evaluate(machine, len(packed), threads, write_outputs)
+    _evaluate(machine, packed, threads, write_outputs)
     return outputs.reshape(len(packed), len(machine.states), machine.n_clauses)
 
 
-def _evaluate(machine: Machine, n_samples: int, threads: int, visit: Callable[..., None]) -> None:
+def _evaluate(machine: Machine, packed: Packed, threads: int, visit: Callable[..., None]) -> None:
     """Calls visit(span of samples, program, room) until every clause has met every sample."""
     tables, stride = geometry(machine.shape), include_stride(machine.shape)
     n_clauses = len(machine.states) * machine.n_clauses
@@ -246,10 +249,12 @@ def _evaluate(machine: Machine, n_samples: int, threads: int, visit: Callable[..
     with _workers(threads) as run:
         per_program = min(n_clauses, inference.CLAUSES_PER_PROGRAM)
         rooms = [inference.make_block(tables, per_program, machine.n_classes) for _ in range(threads)]
-        size = rooms[0].size
+        size, n_samples = rooms[0].size, len(packed)
+        counts = inference.count_places(tables, packed.samples, n_samples, rooms[0])
         share = -(-n_samples // (size * threads)) * size  # whole blocks
         spans = [(first, min(n_samples, first + share)) for first in range(0, n_samples, max(1, share))]
-        for program in (inference.compile_clauses(tables, machine.states, first, stride) for first in starts):
+        for first in starts:
+            program = inference.compile_clauses(tables, machine.states, first, stride, counts)
 
             def visit_span(span: tuple[int, int], program: inference.Program = program) -> None:
                 room = rooms.pop()

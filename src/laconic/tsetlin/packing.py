@@ -12,13 +12,13 @@ from laconic.tsetlin.geometry import Layout, Shape, aligned, geometry
 from laconic.tsetlin.kernels import Samples
 from laconic.tsetlin.vectors import (
     bare,
-    load8,
+    load4,
     load_bytes,
     nonzero_bytes,
-    or8,
-    shift_left8,
-    splat8,
-    store8,
+    nothing4,
+    or4,
+    shift_left4,
+    store4,
     store_word,
 )
 from laconic.tsetlin.windows import LOW, ONE, inline, kernel
@@ -55,12 +55,12 @@ def pack(shape: Shape, x: Any) -> Packed:
         patches=aligned(0 if shape.is_flat else n_samples * layout.patch_image_bytes + 64, np.uint8),
         literals=aligned(n_samples * include_stride(shape) + 8 if shape.is_flat else 0, np.uint64),
     )
-    scratch = aligned(64, np.uint8)
+    room = aligned(32, np.uint8), aligned(32, np.uint64)
     for first, raw in _in_padded_parts(bits):
         if shape.is_flat:
-            _pack_flat(Raw(len(raw), first, raw.reshape(-1), scratch), packed, valid, shape.n_features, include_stride(shape))
+            _pack_flat(Raw(len(raw), first, raw.reshape(-1), *room), packed, valid, shape.n_features, include_stride(shape))
         else:
-            _pack_images(Raw(len(raw), first, raw.reshape(-1), scratch), packed, layout, shape.width)
+            _pack_images(Raw(len(raw), first, raw.reshape(-1), *room), packed, layout, shape.width)
     if shape.levels > 1 and not shape.is_flat:
         _check_nesting(shape, layout, packed.rows, n_samples)
     return Packed(shape, n_samples, packed)
@@ -72,7 +72,8 @@ class Raw(NamedTuple):
     count: int
     first: int  # sample
     bits: NDArray[np.uint8]
-    scratch: NDArray[np.uint8]
+    bytes: NDArray[np.uint8]  # room for one of each of 32 layers
+    words: NDArray[np.uint64]
 
 
 def _in_padded_parts(bits: NDArray[np.uint8]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
@@ -125,6 +126,21 @@ def _pack_flat(raw, packed, valid, n_features, stride):  # type: ignore[no-untyp
                     packed.literals[to + w] = (true | ((true ^ LOW) << word(32))) & valid[w]
 
 
+@inline
+def _gather_columns(raw, at, n_columns, layers):  # type: ignore[no-untyped-def]
+    """words[layer] = the bits of up to 64 columns, for 32 layers."""
+    for k in range(32):
+        raw.words[k] = word(0)
+    for column in range(0, n_columns, 8):
+        # bytes are 0 or 1, so shifts by less than 8 put eight columns of 32 layers side by side
+        stacked = nothing4()
+        for j in range(min(8, n_columns - column)):
+            stacked = or4(stacked, shift_left4(load4(raw.bits, at + (column + j) * layers), word(j)))
+        store4(raw.bytes, 0, stacked)
+        for k in range(32):
+            raw.words[k] |= word(raw.bytes[k]) << word(column)
+
+
 @kernel
 def _pack_images(raw, packed, layout, width):  # type: ignore[no-untyped-def]
     """Both copies of each image. Stores of 8 bytes run into what is written next."""
@@ -145,17 +161,13 @@ def _pack_images(raw, packed, layout, width):  # type: ignore[no-untyped-def]
             else:
                 for bit in range(0, row_bits, 64):
                     store_word(packed.patches, patch + bit // 8, _gather(raw.bits, source + bit, row_bits - bit))
-                for layer in range(0, layers, 64):
-                    for column in range(0, width, 8):
-                        # bytes are 0 or 1, so a shift by less than 8 puts eight columns of 64 layers side by side
-                        stacked = splat8(word(0))
-                        for j in range(min(8, width - column)):
-                            bytes_ = load8(raw.bits, source + (column + j) * layers + layer)
-                            stacked = or8(stacked, shift_left8(bytes_, word(j)))
-                        store8(raw.scratch, 0, stacked)
-                        for k in range(min(64, layers - layer)):
-                            to = line + (layer + k) * layout.rows_per_layer * row_bytes + column // 8
-                            packed.rows[to] = raw.scratch[k]
+                for layer in range(0, layers, 32):
+                    n_layers = min(32, layers - layer)
+                    for column in range(0, width, 64):
+                        _gather_columns(raw, source + column * layers + layer, min(64, width - column), layers)
+                        to = line + layer * layout.rows_per_layer * row_bytes + column // 8
+                        for k in range(n_layers):
+                            store_word(packed.rows, to + k * layout.rows_per_layer * row_bytes, raw.words[k])
 
 
 def _check_nesting(shape: Shape, layout: Layout, rows: NDArray[np.uint8], n_samples: int) -> None:

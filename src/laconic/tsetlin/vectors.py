@@ -99,6 +99,7 @@ not8 = _operation(lanes8, (lanes8,), lambda b, x: b.not_(x))
 and4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, y))
 nothing4 = _operation(lanes4, (), lambda b: _same(lanes4.llvm, 0))
 or4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.or_(x, y))
+shift_left4 = _operation(lanes4, (lanes4, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes4.llvm)))
 and_not4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, b.not_(y)))
 splat8 = _operation(lanes8, (types.uint64,), lambda b, x: _splat(b, x, lanes8.llvm))
 shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr(x, _splat(b, k, lanes8.llvm)))
@@ -164,8 +165,12 @@ popcount = _operation(types.uint64, (types.uint64,), lambda b, x: b.ctpop(x))
 
 @intrinsic  # type: ignore[untyped-decorator]
 def next_random(typing: Typing, low: Any, high: Any) -> Any:
-    """Eight xoroshiro128+ generators side by side: (64 random bytes, new low, new high)."""
-    result = types.UniTuple(lanes8, 3)
+    """Eight xoroshiro128 generators side by side: (64 random bytes, 64 more, new low, new high).
+
+    Sum and difference of the two state words are as good as independent of each other (they share their lowest bit),
+    which makes two vectors for the price of one step.
+    """
+    result = types.UniTuple(lanes8, 4)
 
     def generate(context: Any, b: Builder, sig: Any, values: Any) -> Value:
         def rotate(x: Value, k: int) -> Value:
@@ -174,7 +179,7 @@ def next_random(typing: Typing, low: Any, high: Any) -> Any:
         s0, s1 = values
         mixed = b.xor(s1, s0)
         new = reduce(b.xor, (rotate(s0, 24), mixed, b.shl(mixed, _same(lanes8.llvm, 16))))
-        return context.make_tuple(b, result, [b.add(s0, s1), new, rotate(mixed, 37)])
+        return context.make_tuple(b, result, [b.add(s0, s1), b.sub(s0, s1), new, rotate(mixed, 37)])
 
     return result(lanes8, lanes8), generate
 
