@@ -43,7 +43,9 @@ def main() -> None:
         accuracy = float((predictions == y_test).mean())
         curve.append({"epoch": epoch, "test_accuracy": accuracy, "train_seconds": trained - started,
                       "predict_seconds": predicted - trained})  # fmt: skip
-        print(f"epoch {epoch:3d}  test accuracy {accuracy:.4f}  {trained - started:5.1f} s + {predicted - trained:4.1f} s")
+        print(
+            f"epoch {epoch:3d}  test accuracy {accuracy:.4f}  {trained - started:5.1f} s + {predicted - trained:4.1f} s"
+        )
         if options.out is not None:
             configuration = {k: v for k, v in vars(options).items() if k != "out"} | {"cpu": platform.processor()}
             options.out.write_text(json.dumps({"configuration": configuration, "curve": curve}, indent=1) + "\n")

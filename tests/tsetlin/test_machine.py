@@ -1,5 +1,6 @@
 """What a machine promises its users."""
 
+import contextlib
 import threading
 
 import numpy as np
@@ -169,11 +170,12 @@ def test_every_damaged_save_file_is_refused_or_sound(tmp_path):
         damaged = bytearray(whole)
         damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
         path.write_bytes(damaged)
-        try:
+        with contextlib.suppress(ValueError):  # a flipped bit inside a state is a state like any other
             load(path)
-        except ValueError as error:
-            assert "no sound machine file" in str(error)
-            refused += 1
+            continue
+        with pytest.raises(ValueError, match="no sound machine file"):
+            load(path)
+        refused += 1
     assert refused > 50
 
 
@@ -209,11 +211,14 @@ RNG = np.random.default_rng(0)
         (lambda: build(Shape.flat(3), 2, 4, threshold=0), ["threshold", "0", "at least 1"]),
         (lambda: load_include_bits(MACHINE, np.ones((2, 4, 5), bool)), ["[2, 4, 5]", "[2, 4, 30]", "include_bits()"]),
         (lambda: load_include_bits(MACHINE, include_bits(MACHINE), include_state=5), ["include_state=5", "128 to 255"]),
-        (lambda: pack(Shape.image(2, 2, 2, patch=(1, 1), levels=2), np.eye(2, dtype=int)[[[[0, 1], [1, 1]]]]), ["nest"]),
+        (
+            lambda: pack(Shape.image(2, 2, 2, patch=(1, 1), levels=2), np.eye(2, dtype=int)[[[[0, 1], [1, 1]]]]),
+            ["nest"],
+        ),
     ],
 )
 def test_bad_input_is_named_with_what_was_due_and_what_to_do(act, words):
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         act()
     for word in words:
         assert word in str(caught.value)

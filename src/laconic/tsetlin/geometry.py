@@ -47,7 +47,9 @@ class Shape:
                 f"{self.height}×{self.width}; choose a patch no larger than the image"
             )
         if self.layers % self.levels:
-            raise ValueError(f"{self.layers} layers are no multiple of levels={self.levels}; use levels=1 unless layers nest")
+            raise ValueError(
+                f"{self.layers} layers are no multiple of levels={self.levels}; use levels=1 unless layers nest"
+            )
 
     @classmethod
     def flat(cls, n_features: int) -> "Shape":
@@ -244,7 +246,11 @@ def _tabulate(shape: Shape, layout: Layout) -> Tables:
 
 def _bitmap_offsets(shape: Shape, layout: Layout) -> NDArray[Any]:
     pixel = np.arange(shape.n_pixels)
-    layer, column, row = pixel % shape.layers, pixel // shape.layers % shape.patch_width, pixel // shape.layers // shape.patch_width
+    layer, column, row = (
+        pixel % shape.layers,
+        pixel // shape.layers % shape.patch_width,
+        pixel // shape.layers // shape.patch_width,
+    )
     plane = (layer * shape.patch_width + column) * layout.rows_per_lane + row % layout.rows_per_lane
     lane = plane * layout.lanes_per_bitmap + row // layout.rows_per_lane * layout.lanes_per_row
     # half the list memory where it suffices: the literal lists of all clauses then stay in the first-level cache

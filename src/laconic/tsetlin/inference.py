@@ -11,9 +11,24 @@ from numba import int32, int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.evaluation import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps
 from laconic.tsetlin.geometry import Geometry, Layout, aligned
-from laconic.tsetlin.kernels import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps, Samples
-from laconic.tsetlin.vectors import advance, any4, any8, bare, keep_apart, load4, load8, or8, popcount, splat8, store4, store8, trailing_zeros
+from laconic.tsetlin.kernels import Samples
+from laconic.tsetlin.vectors import (
+    advance,
+    any4,
+    any8,
+    bare,
+    keep_apart,
+    load4,
+    load8,
+    or8,
+    popcount,
+    splat8,
+    store4,
+    store8,
+    trailing_zeros,
+)
 from laconic.tsetlin.windows import (
     ALL,
     DOUBLE,
@@ -52,7 +67,7 @@ class Draft(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The clauses that can fire, in the order of evaluation, packed so that a run through them is a run through memory."""
+    """The clauses that can fire, packed in the order of evaluation: a run through them is a run through memory."""
 
     n_clauses: int
     stride: int
@@ -140,7 +155,7 @@ def make_block(geometry: Geometry, n_clauses: int, n_classes: int) -> Block:
 
 
 @inline
-def transpose64(bits):  # type: ignore[no-untyped-def]
+def transpose64(bits):
     """A 64 × 64 bit matrix, in place: swap ever smaller blocks across the diagonal."""
     width, mask = 32, LOW
     while width:
@@ -154,7 +169,7 @@ def transpose64(bits):  # type: ignore[no-untyped-def]
 
 
 @inline
-def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):  # type: ignore[no-untyped-def]
+def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):
     """Bitmaps over 512 samples: literal words transposed, 64 samples at a time."""
     square = block.square
     for w in range(layout.n_words):
@@ -170,7 +185,7 @@ def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):  # typ
 
 
 @kernel
-def fire_windows(n_images, program, block):  # type: ignore[no-untyped-def]
+def fire_windows(n_images, program, block):
     """Fired bits of all clauses, over the images whose bitmaps are in the block.
 
     A few literals of a clause are tried on all images, without branches; the others only on the images left.
@@ -232,7 +247,7 @@ def fire_windows(n_images, program, block):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fire_flat(program, block):  # type: ignore[no-untyped-def]
+def fire_flat(program, block):
     """The same over 512 flat samples, whose literals are vectors of 8 lanes."""
     keep_apart()
     for i in range(program.n_clauses):
@@ -241,7 +256,7 @@ def fire_flat(program, block):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fire(samples, first, count, program, block):  # type: ignore[no-untyped-def]
+def fire(samples, first, count, program, block):
     """Fired bits of all clauses, over one block of samples."""
     layout = program.layout
     if layout.is_flat:
@@ -259,7 +274,7 @@ def fire(samples, first, count, program, block):  # type: ignore[no-untyped-def]
 
 # ---------------------------------------------------------------- entry points
 @kernel
-def _draft(draft):  # type: ignore[no-untyped-def]
+def _draft(draft):
     """Windows and agenda of the clauses that can fire at all; how many those are."""
     draft = bare(draft)
     layout, tables = draft.geometry
@@ -277,7 +292,7 @@ def _draft(draft):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count_places(samples, n_images, geometry, block, counts):  # type: ignore[no-untyped-def]
+def _count_places(samples, n_images, geometry, block, counts):
     """counts[first lane of a literal's bitmap] = in how many places of some images the literal holds."""
     samples, room = bare(samples), bare(block)
     layout, tables = geometry
@@ -292,7 +307,7 @@ def _count_places(samples, n_images, geometry, block, counts):  # type: ignore[n
 
 
 @kernel
-def _copy_windows(windows, order, program, counts):  # type: ignore[no-untyped-def]
+def _copy_windows(windows, order, program, counts):
     """Packs lists and masks; literals that seldom hold come first, because they decide most."""
     capacity, mask_lanes = program.layout.list_capacity, program.layout.mask_lanes
     lists = program.lists
@@ -312,7 +327,7 @@ def _copy_windows(windows, order, program, counts):  # type: ignore[no-untyped-d
 
 
 @kernel
-def add_votes(samples, span, program, block, ballot, sums):  # type: ignore[no-untyped-def]
+def add_votes(samples, span, program, block, ballot, sums):
     """sums[sample, class] += the votes of this program's clauses, for the samples of a span."""
     samples, program, block, ballot = bare(samples), bare(program), bare(block), bare(ballot)
     n_words, per_clause = block.n_words, ballot.per_clause
@@ -344,7 +359,7 @@ def add_votes(samples, span, program, block, ballot, sums):  # type: ignore[no-u
 
 
 @kernel
-def write_outputs(samples, span, program, block, outputs):  # type: ignore[no-untyped-def]
+def write_outputs(samples, span, program, block, outputs):
     """outputs[sample, clause over all banks] = fired."""
     samples, program, block = bare(samples), bare(program), bare(block)
     for first in range(span[0], span[1], block.size):

@@ -1,8 +1,8 @@
 """The training loop: one bank of clauses, one event after the other, exactly in the order a sequential machine would.
 
-An event shows one sample to a bank: clauses that speak for the sample's class are *raised* (Type I feedback to clauses
-with the right sign, Type II to the others), those of one other class *lowered*. Classes never touch each other's clauses,
-so a multi-class machine trains class by class, each on its own events, on as many threads as one likes, with the same
+An event shows one sample to a bank: the votes of the sample's class are *raised* (Type I feedback to clauses with the
+right sign, Type II to the others), those of one other class *lowered*. Classes never touch each other's clauses, so a
+multi-class machine trains class by class, each on its own events, on as many threads as one likes, with the same
 result. A coalesced machine has a single bank and does both in one event.
 
 `erase`, `recognise` and `reject` are the three kinds of feedback; tests/naive_tm.py says the same slowly.
@@ -15,21 +15,23 @@ from numba import int64, uint8, uint16
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.evaluation import (
+    clear_outputs,
+    draw_bitmaps,
+    draw_wide_bitmaps,
+    evaluate_windows,
+    finish_flat,
+    sift_flat,
+)
 from laconic.tsetlin.geometry import Geometry, aligned
 from laconic.tsetlin.vectors import (
     add_where,
     advance,
-    and4,
-    and_not4,
-    and8,
-    any4,
-    any8,
     bare,
     bytes_at_most,
     every_byte,
     halves_at_most,
     keep_apart,
-    load4,
     load8,
     load_bytes,
     load_word,
@@ -38,25 +40,16 @@ from laconic.tsetlin.vectors import (
     mask_of,
     negative32,
     next_random,
-    not8,
-    nothing4,
-    or4,
-    or8,
     popcount,
     prefetch,
-    shift_right8,
-    store4,
     store8,
     store_bytes,
-    store_word,
     subtract_where,
     top_bits,
     trailing_zeros,
 )
 from laconic.tsetlin.windows import (
-    DOUBLE,
     HALF,
-    LIST_KEYS,
     LOW,
     NEVER,
     ONE,
@@ -90,7 +83,7 @@ class Samples(NamedTuple):
 class Events(NamedTuple):
     """Which sample raises and lowers which row of the votes; -1 for none."""
 
-    count: int
+    n_events: int
     sample: NDArray[np.int32]
     raised: NDArray[np.int32]
     lowered: NDArray[np.int32]
@@ -110,7 +103,9 @@ class Feedback(NamedTuple):
     threshold: int  # T
     rate: float  # 256 / s: erase probability in units of a random byte
     boost: bool
-    signs_fixed: bool  # multi-class: clauses keep their sign, odd ones speak against; coalesced: the vote's own sign counts
+    signs_fixed: (
+        bool  # multi-class: clauses keep their sign, odd ones speak against; coalesced: the vote's own sign counts
+    )
 
 
 class Workspace(NamedTuple):
@@ -150,281 +145,9 @@ def make_room(geometry: Geometry, n_clauses: int, stride: int, *, is_flat: bool)
     return Room(workspace, make_windows(layout, n_windows, geometry.tables.offsets.dtype), make_agenda(n_windows))
 
 
-# ---------------------------------------------------------------- evaluation
-@kernel
-def draw_bitmaps(rows, image, bitmaps, layout):  # type: ignore[no-untyped-def]
-    """Bitmaps of all pixel literals of an image whose rows fit a lane: shifted rows and their negations."""
-    keep_apart()
-    element = 8 // layout.rows_per_lane
-    step = layout.rows_per_lane * layout.lanes_per_bitmap
-    last = layout.lanes_per_bitmap - 8
-    for layer in range(layout.layers):
-        for phase in range(layout.rows_per_lane):
-            source = image + (layer * layout.rows_per_layer + phase) * element
-            target = (layer * layout.patch_width * layout.rows_per_lane + phase) * layout.lanes_per_bitmap
-            lane = 0
-            while True:
-                at = min(lane, last)
-                bits = load8(rows, source + 8 * at)
-                to = target + at
-                for column in range(layout.patch_width):
-                    shifted = shift_right8(bits, word(column))
-                    store8(bitmaps, to, shifted)
-                    store8(bitmaps, layout.negated + to, not8(shifted))
-                    to += step
-                lane += 8
-                if lane >= layout.lanes_per_bitmap:
-                    break
-
-
-@kernel
-def draw_wide_bitmaps(rows, image, bitmaps, layout):  # type: ignore[no-untyped-def]
-    """The same for images wider than 64, whose rows take several lanes."""
-    keep_apart()
-    words_per_row = layout.image_bytes // (layout.layers * layout.height * 8)
-    target = 0
-    for layer in range(layout.layers):
-        for column in range(layout.patch_width):
-            shift = word(column & 63)
-            lane = target
-            for row in range(layout.height):
-                source = image + ((layer * layout.height + row) * words_per_row + (column >> 6)) * 8
-                for _ in range(layout.lanes_per_row):
-                    bits = load_word(rows, source) >> shift
-                    source += 8
-                    if shift:
-                        bits |= load_word(rows, source) << (word(64) - shift)
-                    bitmaps[lane] = bits
-                    bitmaps[layout.negated + lane] = ~bits
-                    lane += 1
-            target += layout.lanes_per_bitmap
-
-
-@inline
-def conjoin4(bitmaps, lane, lists, entry, end, patches):  # type: ignore[no-untyped-def]
-    """The patches, of these in 4 lanes, on which all literals of a list hold; lists come in groups of four."""
-    while entry < end:
-        for i in range(4):
-            patches = and4(patches, load4(bitmaps, lane + int64(lists[entry + i])))
-        entry += 4
-    return patches
-
-
-@inline
-def conjoin8(bitmaps, lane, lists, entry, end, patches):  # type: ignore[no-untyped-def]
-    while entry < end:
-        for i in range(4):
-            patches = and8(patches, load8(bitmaps, lane + int64(lists[entry + i])))
-        entry += 4
-    return patches
-
-
-@inline
-def conjoin16(bitmaps, lane, second, lists, entry, end, patches, more):  # type: ignore[no-untyped-def]
-    """Two vectors at once, the second one starting `second` lanes after the first."""
-    while entry < end:
-        for i in range(4):
-            literal = lane + int64(lists[entry + i])
-            patches = and8(patches, load8(bitmaps, literal))
-            more = and8(more, load8(bitmaps, literal + second))
-        entry += 4
-    return patches, more
-
-
-@inline
-def match_clause(bitmaps, windows, layout, clause, matches, at):  # type: ignore[no-untyped-def]
-    """Stores the patches on which all literals of a clause hold; -1 if there are any, else 0."""
-    width = windows.width[clause]
-    lane = int64(windows.first_lane[clause])
-    mask = clause * layout.mask_lanes
-    entry = clause * layout.list_capacity
-    end = entry + 4 * int64(windows.n_groups[clause])
-    lists, masks = windows.lists, windows.masks
-    if width == HALF:
-        half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
-        store4(matches, at, half)
-        return any4(half)
-    if width == SINGLE:
-        single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
-        store8(matches, at, single)
-        return any8(single)
-    if width == DOUBLE:
-        second = min(8, layout.n_lanes - 8 - lane)  # the second vector ends with the grid
-        one, two = conjoin16(bitmaps, lane, second, lists, entry, end, load8(masks, mask), load8(masks, mask + 8))
-        store8(matches, at, one)
-        store8(matches, at + 8, two)
-        return any8(or8(one, two))
-    fired = int64(0)
-    for v in range(width - 1):  # none if nothing can match
-        start = min(lane + 8 * v, layout.n_lanes - 8)
-        some = conjoin8(bitmaps, start, lists, entry, end, load8(masks, mask + 8 * v))
-        store8(matches, at + 8 * v, some)
-        fired |= any8(some)
-    return fired
-
-
-def make_evaluator(width: int) -> Any:
-    """Evaluates the clauses whose windows have one width, in two sweeps without a branch that depends on the image.
-
-    The first sweep looks at a few literals of each clause, which is the end of half of them; the second one sees the
-    survivors through. Each is a function of its own, to have the registers to itself.
-    """
-    lanes = 4 if width == HALF else 8 * (width - 1)
-
-    @kernel
-    def sift(stretch, layout, space, windows, order):  # type: ignore[no-untyped-def]
-        keep_apart()
-        bitmaps, matches, survivors, lists, masks = space.bitmaps, space.matches, space.survivors, windows.lists, windows.masks
-        alive, at = int64(0), stretch[2]
-        for i in range(stretch[0], stretch[1]):
-            clause = int64(order[i])
-            if windows.width[clause] != width:  # since the last sort
-                continue
-            lane = int64(windows.first_lane[clause])
-            entry = clause * layout.list_capacity
-            end = entry + 4 * min(int64(windows.n_groups[clause]), SIFTED_GROUPS)
-            mask = clause * layout.mask_lanes
-            if width == HALF:
-                half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
-                store4(matches, at, half)
-                fired = any4(half)
-            elif width == SINGLE:
-                single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
-                store8(matches, at, single)
-                fired = any8(single)
-            else:
-                second = min(8, layout.n_lanes - 8 - lane)
-                one, two = load8(masks, mask), load8(masks, mask + 8)
-                one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
-                store8(matches, at, one)
-                store8(matches, at + 8, two)
-                fired = any8(or8(one, two))
-            survivors[alive] = clause
-            alive -= fired
-            at += lanes & fired
-        return alive
-
-    @kernel
-    def finish(alive, votes, rows, layout, space, windows, tally):  # type: ignore[no-untyped-def]
-        keep_apart()
-        matched, raised_sum, lowered_sum = tally
-        at = matched
-        bitmaps, matches, lists = space.bitmaps, space.matches, windows.lists
-        raised_votes, lowered_votes = advance(votes, rows[0]), advance(votes, rows[1])
-        for i in range(alive):
-            clause = int64(space.survivors[i])
-            lane = int64(windows.first_lane[clause])
-            entry = clause * layout.list_capacity
-            end = entry + 4 * int64(windows.n_groups[clause])
-            entry += 4 * SIFTED_GROUPS
-            if width == HALF:
-                half = conjoin4(bitmaps, lane, lists, entry, end, load4(matches, at))
-                store4(matches, matched, half)
-                fired = any4(half)
-            elif width == SINGLE:
-                single = conjoin8(bitmaps, lane, lists, entry, end, load8(matches, at))
-                store8(matches, matched, single)
-                fired = any8(single)
-            else:
-                second = min(8, layout.n_lanes - 8 - lane)
-                one, two = load8(matches, at), load8(matches, at + 8)
-                one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
-                store8(matches, matched, one)
-                store8(matches, matched + 8, two)
-                fired = any8(or8(one, two))
-            at += lanes
-            space.match_at[clause] = matched
-            matched += lanes & fired  # what did not fire is overwritten: a smaller working set
-            space.outputs[clause] = uint8(fired)
-            raised_sum += int64(raised_votes[clause]) & fired
-            lowered_sum += int64(lowered_votes[clause]) & fired
-        return matched, raised_sum, lowered_sum
-
-    return sift, finish
-
-
-SIFTED_GROUPS = 2
-(sift_half, finish_half), (sift_single, finish_single), (sift_double, finish_double) = (
-    make_evaluator(width) for width in (HALF, SINGLE, DOUBLE)
-)
-
-
-@kernel
-def finish_others(stretch, votes, rows, layout, space, windows, agenda, tally):  # type: ignore[no-untyped-def]
-    """Evaluates wide windows, and the clauses whose window changed its width since the last sort."""
-    keep_apart()
-    matched, raised_sum, lowered_sum = tally
-    for i in range(stretch[0], stretch[1]):
-        clause = int64(agenda.order[i])
-        width, listed = min(windows.width[clause], WIDE), agenda.listed[clause] & WIDTHS
-        if width == NEVER or (width != WIDE if i < stretch[2] else width == listed):
-            continue  # listed elsewhere
-        fired = match_clause(space.bitmaps, windows, layout, clause, space.matches, matched)
-        space.match_at[clause] = matched
-        matched += layout.mask_lanes & fired
-        space.outputs[clause] = uint8(fired)
-        raised_sum += int64(votes[rows[0] + clause]) & fired
-        lowered_sum += int64(votes[rows[1] + clause]) & fired
-    return matched, raised_sum, lowered_sum
-
-
-@kernel
-def evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_listed):  # type: ignore[no-untyped-def]
-    """Outputs and matches of the clauses on the agenda, and their sums over two rows of the votes."""
-    starts, order, votes, zero = agenda.starts, agenda.order, bank.votes, int64(0)
-    halves, singles, doubles = int64(starts[LIST_KEYS]), int64(starts[2 * LIST_KEYS]), int64(starts[3 * LIST_KEYS])
-    tally = zero, zero, zero
-    alive = sift_half((zero, halves, zero), layout, space, windows, order)
-    tally = finish_half(alive, votes, rows, layout, space, windows, tally)
-    alive = sift_single((halves, singles, tally[0]), layout, space, windows, order)
-    tally = finish_single(alive, votes, rows, layout, space, windows, tally)
-    alive = sift_double((singles, doubles, tally[0]), layout, space, windows, order)
-    tally = finish_double(alive, votes, rows, layout, space, windows, tally)
-    tally = finish_others((doubles, n_listed, n_sorted), votes, rows, layout, space, windows, agenda, tally)
-    return tally[1], tally[2]
-
-
-@kernel
-def sift_flat(bank, literals, sample, space):  # type: ignore[no-untyped-def]
-    """Flat clauses that hold where they failed last time: most fail there again, and are done with."""
-    keep_apart()
-    alive = int64(0)
-    for clause in range(bank.n_clauses):
-        at = int64(space.match_at[clause])
-        missing = and_not4(load4(space.includes, clause * bank.stride + at), load4(literals, sample + at))
-        space.survivors[alive] = clause
-        alive += 1 + any4(missing)
-    return alive
-
-
-@kernel
-def finish_flat(alive, votes, rows, bank, literals, sample, space):  # type: ignore[no-untyped-def]
-    """Outputs of the survivors, and their sums over two rows of the votes."""
-    keep_apart()
-    raised_sum, lowered_sum = int64(0), int64(0)
-    for i in range(alive):
-        clause = int64(space.survivors[i])
-        first, failed, fired = clause * bank.stride, int64(space.match_at[clause]), int64(-1)
-        for w in range(0, bank.stride, 4):
-            missing = any4(and_not4(load4(space.includes, first + w), load4(literals, sample + w)))
-            fired &= ~missing
-            failed = w if missing else failed
-        space.match_at[clause] = failed
-        space.outputs[clause] = uint8(fired)
-        raised_sum += int64(votes[rows[0] + clause]) & fired
-        lowered_sum += int64(votes[rows[1] + clause]) & fired
-    return raised_sum, lowered_sum
-
-
-@inline
-def clear_outputs(outputs, n_clauses):  # type: ignore[no-untyped-def]
-    for clause in range(0, n_clauses, 8):
-        store_word(outputs, clause, word(0))
-
-
 # ---------------------------------------------------------------- a matching patch
 @inline
-def nth_set_bit(bits, n):  # type: ignore[no-untyped-def]
+def nth_set_bit(bits, n):
     """Position of the set bit with n set bits below it: halve the range six times, without branches."""
     place = word(0)
     for half in (32, 16, 8, 4, 2, 1):
@@ -437,7 +160,7 @@ def nth_set_bit(bits, n):  # type: ignore[no-untyped-def]
 
 
 @inline
-def pick_patch(matches, at, width, lane, layout, cumulative, chance):  # type: ignore[no-untyped-def]
+def pick_patch(matches, at, width, lane, layout, cumulative, chance):
     """A patch drawn uniformly from those a clause matched, by the upper half of a random word: row, column."""
     n_lanes = 4 if width == HALF else 8 * (width - 1)
     total = word(0)
@@ -458,7 +181,7 @@ def pick_patch(matches, at, width, lane, layout, cumulative, chance):  # type: i
 
 
 @inline
-def read_patch(patches, image, row, column, tables, layout, literals):  # type: ignore[no-untyped-def]
+def read_patch(patches, image, row, column, tables, layout, literals):
     """Literal words of one patch, gathered from the pixel-major copy in pieces of up to 32 bits."""
     w, filled, gathered = 0, 0, word(0)
     run = layout.patch_width * layout.layers
@@ -485,7 +208,7 @@ def read_patch(patches, image, row, column, tables, layout, literals):  # type: 
 
 
 @kernel
-def draw_patch(samples, sample, tables, layout, space, windows, clause, chance):  # type: ignore[no-untyped-def]
+def draw_patch(samples, sample, tables, layout, space, windows, clause, chance):
     """Literals of a patch drawn from those a clause matched."""
     keep_apart()
     width, lane = int64(windows.width[clause]), int64(windows.first_lane[clause])
@@ -495,7 +218,7 @@ def draw_patch(samples, sample, tables, layout, space, windows, clause, chance):
 
 # ---------------------------------------------------------------- feedback
 @inline
-def note_change(states, includes, at, pixels, moved):  # type: ignore[no-untyped-def]
+def note_change(states, includes, at, pixels, moved):
     """Include bits of one word from its new states; adds what changed to (position literals, pixel literals)."""
     now = top_bits(states)
     change = now ^ includes[at]
@@ -504,7 +227,7 @@ def note_change(states, includes, at, pixels, moved):  # type: ignore[no-untyped
 
 
 @inline
-def erase_word(bank, includes, pixels, clause, w, forgotten, moved):  # type: ignore[no-untyped-def]
+def erase_word(bank, includes, pixels, clause, w, forgotten, moved):
     at = (clause * bank.n_words + w) * 64
     states = subtract_where(load_bytes(bank.states, at), forgotten)
     store_bytes(bank.states, at, states)
@@ -512,7 +235,7 @@ def erase_word(bank, includes, pixels, clause, w, forgotten, moved):  # type: ig
 
 
 @inline
-def erase(bank, includes, pixels, clause, limit, low, high):  # type: ignore[no-untyped-def]
+def erase(bank, includes, pixels, clause, limit, low, high):
     """Type I, clause false: each automaton steps towards exclusion with probability 1/s."""
     moved = word(0), word(0)
     for w in range(0, bank.n_words, 2):
@@ -524,7 +247,7 @@ def erase(bank, includes, pixels, clause, limit, low, high):  # type: ignore[no-
 
 
 @inline
-def recognise_word(bank, includes, pixels, clause, w, forgotten, literals, plain, moved):  # type: ignore[no-untyped-def]
+def recognise_word(bank, includes, pixels, clause, w, forgotten, literals, plain, moved):
     true = mask_of(literals)
     at = (clause * bank.n_words + w) * 64
     states = add_where(load_bytes(bank.states, at), mask_and_not(true, mask_and(forgotten, plain)))
@@ -534,7 +257,7 @@ def recognise_word(bank, includes, pixels, clause, w, forgotten, literals, plain
 
 
 @inline
-def recognise(bank, includes, pixels, clause, limit, low, high, literals, plain):  # type: ignore[no-untyped-def]
+def recognise(bank, includes, pixels, clause, limit, low, high, literals, plain):
     """Type I, clause true: true literals step towards inclusion (with 1 - 1/s if plain), false ones away with 1/s."""
     moved, last, at_all = (word(0), word(0)), uint8(limit - 1), every_byte(limit > 0)
     for w in range(0, bank.n_words, 2):
@@ -548,7 +271,7 @@ def recognise(bank, includes, pixels, clause, limit, low, high, literals, plain)
 
 
 @inline
-def reject(bank, includes, pixels, valid, clause, literals):  # type: ignore[no-untyped-def]
+def reject(bank, includes, pixels, valid, clause, literals):
     """Type II, clause true: excluded false literals step towards inclusion."""
     moved = word(0), word(0)
     for w in range(bank.n_words):
@@ -561,7 +284,7 @@ def reject(bank, includes, pixels, valid, clause, literals):  # type: ignore[no-
 
 
 @inline
-def scramble(counter):  # type: ignore[no-untyped-def]
+def scramble(counter):
     """splitmix64: a random word from a counter."""
     z = (counter ^ (counter >> word(30))) * word(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> word(27))) * word(0x94D049BB133111EB)
@@ -569,7 +292,7 @@ def scramble(counter):  # type: ignore[no-untyped-def]
 
 
 @inline
-def remember(changed, count, clause, moved):  # type: ignore[no-untyped-def]
+def remember(changed, count, clause, moved):
     """Appends a clause whose literals changed, with two flags: position, pixels."""
     changed[count] = clause * 4 + (1 if moved[0] else 0) + (2 if moved[1] else 0)
     return count + (1 if moved[0] | moved[1] else 0)
@@ -582,7 +305,7 @@ def make_trainer(is_flat: bool) -> Any:
     """The training kernel; the flag is a constant to the compiler."""
 
     @kernel
-    def train(samples, events, bank, feedback, geometry, room):  # type: ignore[no-untyped-def]
+    def train(samples, events, bank, feedback, geometry, room):
         samples, events, bank = bare(samples), bare(events), bare(bank)
         layout, tables = bare(geometry)
         space, windows, agenda = bare(room)
@@ -602,7 +325,7 @@ def make_trainer(is_flat: bool) -> Any:
             n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
             n_listed = n_sorted
 
-        for event in range(events.count):
+        for event in range(events.n_events):
             sample = int64(events.sample[event])
             raised, lowered = int64(events.raised[event]), int64(events.lowered[event])
             rows = max(raised, 0) * bank.votes_stride, max(lowered, 0) * bank.votes_stride
@@ -618,7 +341,7 @@ def make_trainer(is_flat: bool) -> Any:
                     draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
                 else:
                     draw_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
-                if event + 1 < events.count:
+                if event + 1 < events.n_events:
                     upcoming = int64(events.sample[event + 1]) * layout.image_bytes
                     for line in range(0, layout.image_bytes, 64):
                         prefetch(samples.rows, upcoming + line)

@@ -38,7 +38,7 @@ class Machine:
     @property
     def n_clauses(self) -> int:
         """Per bank."""
-        return self.weights.shape[1]
+        return int(self.weights.shape[1])
 
     @property
     def votes(self) -> NDArray[np.int32]:
@@ -122,11 +122,17 @@ def fit(
     with _workers(threads) as run:
         for done, events in _event_chunks(labels, machine, rng, epochs, in_epochs=on_epoch is not None):
 
-            def train_bank(bank: int) -> None:
+            def train_bank(bank: int, events: list[kernels.Events] = events) -> None:
                 room = rooms.pop()
                 own = votes if machine.coalesced else votes[bank]
                 clauses = kernels.Bank(
-                    machine.n_clauses, shape.n_words, stride, machine.states[bank].reshape(-1), own.reshape(-1), row, random[bank]
+                    machine.n_clauses,
+                    shape.n_words,
+                    stride,
+                    machine.states[bank].reshape(-1),
+                    own.reshape(-1),
+                    row,
+                    random[bank],
                 )
                 train(packed.samples, events[bank], clauses, feedback, tables, room)
                 rooms.append(room)
@@ -199,15 +205,13 @@ def _workers(threads: int) -> Iterator[Callable[[Callable[[Any], None], Any], No
     if not isinstance(threads, int | np.integer) or threads < 1:
         raise ValueError(f"threads is {threads!r}; give a whole number of at least 1")
 
-    def one_by_one(task: Callable[[Any], None], items: Any) -> None:
-        for item in items:
-            task(item)
+    with ThreadPoolExecutor(threads) as pool:  # starts its threads when they are first needed
 
-    if threads == 1:
-        yield one_by_one
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            yield lambda task, items: [None for _ in pool.map(task, items)] and None
+        def run(task: Callable[[Any], None], items: Any) -> None:
+            for _ in map(task, items) if threads == 1 else pool.map(task, items):
+                pass
+
+        yield run
 
 
 # ---------------------------------------------------------------- inference
@@ -272,12 +276,14 @@ def literal_states(machine: Machine) -> NDArray[np.uint8]:
 
 def include_bits(machine: Machine) -> NDArray[np.bool_]:
     """[bank, clause, literal] which literals a clause includes."""
-    return literal_states(machine) >= INCLUDE
+    bits: NDArray[np.bool_] = literal_states(machine) >= INCLUDE
+    return bits
 
 
 def clause_activity(machine: Machine) -> NDArray[np.bool_]:
     """[bank, clause] whether a clause includes anything."""
-    return (machine.states >= INCLUDE).any(axis=2)
+    active: NDArray[np.bool_] = np.any(machine.states >= INCLUDE, axis=2)
+    return active
 
 
 def load_include_bits(
@@ -297,7 +303,8 @@ def load_include_bits(
         )
     if not (INCLUDE <= include_state <= 255 and 0 <= exclude_state < INCLUDE):
         raise ValueError(
-            f"include_state={include_state}, exclude_state={exclude_state}; give 128 to 255 for includes, 0 to 127 for excludes"
+            f"include_state={include_state}, exclude_state={exclude_state}; "
+            "give 128 to 255 for includes and 0 to 127 for excludes"
         )
     states = np.where(includes, np.uint8(include_state), np.uint8(exclude_state))
     if keep_depth:

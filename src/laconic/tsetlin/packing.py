@@ -42,10 +42,12 @@ def include_stride(shape: Shape) -> int:
 
 
 def pack(shape: Shape, x: Any) -> Packed:
-    """Packs 0/1 samples: [n, features] for a flat shape, [n, height, width] or [n, height, width, layers] for images."""
+    """Packs 0/1 samples: [n, features] if the shape is flat, else [n, height, width] or [n, height, width, layers]."""
     if isinstance(x, Packed):
         if x.shape != shape:
-            raise ValueError(f"samples were packed for {x.shape}, the machine expects {shape}; pack them for that shape")
+            raise ValueError(
+                f"samples were packed for {x.shape}, the machine expects {shape}; pack them for that shape"
+            )
         return x
     bits = _as_bits(shape, np.asarray(x))
     layout, valid, n_samples = geometry(shape).layout, geometry(shape).tables.valid, len(bits)
@@ -58,7 +60,9 @@ def pack(shape: Shape, x: Any) -> Packed:
     room = aligned(32, np.uint8), aligned(32, np.uint64)
     for first, raw in _in_padded_parts(bits):
         if shape.is_flat:
-            _pack_flat(Raw(len(raw), first, raw.reshape(-1), *room), packed, valid, shape.n_features, include_stride(shape))
+            _pack_flat(
+                Raw(len(raw), first, raw.reshape(-1), *room), packed, valid, shape.n_features, include_stride(shape)
+            )
         else:
             _pack_images(Raw(len(raw), first, raw.reshape(-1), *room), packed, layout, shape.width)
     if shape.levels > 1 and not shape.is_flat:
@@ -69,7 +73,7 @@ def pack(shape: Shape, x: Any) -> Packed:
 class Raw(NamedTuple):
     """Samples of one byte per bit, with room to read 64 bytes past any of them."""
 
-    count: int
+    n_samples: int
     first: int  # sample
     bits: NDArray[np.uint8]
     bytes: NDArray[np.uint8]  # room for one of each of 32 layers
@@ -77,7 +81,7 @@ class Raw(NamedTuple):
 
 
 def _in_padded_parts(bits: NDArray[np.uint8]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """(first, samples): nearly all of them as they are, then the last few copied to where reads past the end are safe."""
+    """(first, samples): nearly all as they are, then the last few copied to where reads past the end are safe."""
     n_last = min(len(bits), 1 + 64 // bits[0].size) if len(bits) else 0
     n_first = len(bits) - n_last
     yield 0, bits[:n_first]
@@ -93,10 +97,13 @@ def _as_bits(shape: Shape, x: NDArray[Any]) -> NDArray[np.uint8]:
         due = f"[n, {shape.n_features}]" if shape.height == shape.width == 1 else f"[n, {', '.join(map(str, full))}]"
         raise ValueError(f"x has shape {list(x.shape)}, {due} was due; reshape it or build the machine for this shape")
     if x.dtype.kind not in "biu":
-        raise ValueError(f"x is {x.dtype}, bits (bool or integer 0/1) were due; booleanize it (laconic.tsetlin.booleanize)")
+        raise ValueError(
+            f"x is {x.dtype}, bits (bool or integer 0/1) were due; booleanize it (laconic.tsetlin.booleanize)"
+        )
     if x.dtype != np.bool_ and x.size and (x.max() > 1 or (x.dtype.kind == "i" and x.min() < 0)):
         raise ValueError(
-            f"x holds values from {x.min()} to {x.max()}, only 0 and 1 were due; booleanize it (laconic.tsetlin.booleanize)"
+            f"x holds values from {x.min()} to {x.max()}, only 0 and 1 were due; "
+            "booleanize it (laconic.tsetlin.booleanize)"
         )
     x = np.ascontiguousarray(x)
     bits = x.view(np.uint8) if x.dtype.itemsize == 1 else x.astype(np.uint8)
@@ -104,18 +111,18 @@ def _as_bits(shape: Shape, x: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 @inline
-def _gather(bits, at, left):  # type: ignore[no-untyped-def]
+def _gather(bits, at, left):
     """Up to 64 bytes of 0/1 → as many bits."""
     gathered = nonzero_bytes(load_bytes(bits, at))
     return gathered & ((ONE << word(left)) - ONE) if left < 64 else gathered
 
 
 @kernel
-def _pack_flat(raw, packed, valid, n_features, stride):  # type: ignore[no-untyped-def]
+def _pack_flat(raw, packed, valid, n_features, stride):
     """Literal words: 32 features and their negations; unused slots are false."""
     raw, packed = bare(raw), bare(packed)
     n_words = valid.shape[0]
-    for i in range(raw.count):
+    for i in range(raw.n_samples):
         to = (raw.first + i) * stride
         for feature in range(0, n_features, 64):
             gathered = _gather(raw.bits, i * n_features + feature, n_features - feature)
@@ -127,7 +134,7 @@ def _pack_flat(raw, packed, valid, n_features, stride):  # type: ignore[no-untyp
 
 
 @inline
-def _gather_columns(raw, at, n_columns, layers):  # type: ignore[no-untyped-def]
+def _gather_columns(raw, at, n_columns, layers):
     """words[layer] = the bits of up to 64 columns, for 32 layers."""
     for k in range(32):
         raw.words[k] = word(0)
@@ -142,13 +149,13 @@ def _gather_columns(raw, at, n_columns, layers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pack_images(raw, packed, layout, width):  # type: ignore[no-untyped-def]
+def _pack_images(raw, packed, layout, width):
     """Both copies of each image. Stores of 8 bytes run into what is written next."""
     raw, packed = bare(raw), bare(packed)
     layers = layout.layers
     row_bits = width * layers
     row_bytes = layout.image_bytes // (layers * layout.rows_per_layer)
-    for i in range(raw.count):
+    for i in range(raw.n_samples):
         for row in range(layout.height):
             source = (i * layout.height + row) * row_bits
             patch = (raw.first + i) * layout.patch_image_bytes + row * layout.patch_row_bytes

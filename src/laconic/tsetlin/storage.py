@@ -1,10 +1,12 @@
-"""A machine in one safetensors file: states in literal order, so that no file depends on how the kernels lay them out."""
+"""A machine in one safetensors file, its states in literal order: no file depends on how the kernels lay them out."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -22,7 +24,10 @@ def save(machine: Machine, path: str | Path) -> None:
         "boost": machine.boost,
         "coalesced": machine.coalesced,
     }
-    arrays = {"states": np.ascontiguousarray(literal_states(machine)), "weights": machine.weights}
+    arrays: dict[str, NDArray[Any]] = {
+        "states": np.ascontiguousarray(literal_states(machine)),
+        "weights": machine.weights,
+    }
     save_file(arrays, path, metadata={"format": FORMAT, "settings": json.dumps(settings)})
 
 
@@ -44,8 +49,8 @@ def load(path: str | Path) -> Machine:
 
 def _assemble(
     shape: Shape,
-    states: np.ndarray,
-    weights: np.ndarray,
+    states: NDArray[Any],
+    weights: NDArray[Any],
     *,
     threshold: int,
     specificity: float,

@@ -1,8 +1,8 @@
 """Vector values for Numba: what the kernels say in words, LLVM turns into the widest instructions the CPU has.
 
-Three vector types exist: `lanes8` and `lanes4` (64-bit lanes) and `bytes64`. A mask is a `bytes64` of 0 and 255: vectors
-of single bits would be torn apart wherever they cross a branch on CPUs without mask registers. LLVM splits what the CPU
-cannot do in one go; results are the same everywhere.
+Three vector types exist: `lanes8` and `lanes4` (64-bit lanes) and `bytes64`. A mask is a `bytes64` of 0 and 255:
+vectors of single bits would be torn apart wherever they cross a branch on CPUs without mask registers. LLVM splits what
+the CPU cannot do in one go; results are the same everywhere.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,12 @@ from functools import reduce
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils
+from numba.core import types as numba_types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic, register_model
+from numba.extending import intrinsic as numba_intrinsic
+from numba.extending import register_model
 
 # Numba imports half of itself when the first kernel is loaded; better here, with the other imports, than in a fit.
 cpu_target.typing_context.refresh()
@@ -24,6 +26,9 @@ Typing = Any
 Builder = Any
 Value = Any
 Intrinsic = Callable[..., Any]
+
+types: Any = numba_types
+intrinsic: Callable[[Callable[..., Any]], Intrinsic] = numba_intrinsic
 
 BIT, BYTE, HALF, WORD32, WORD = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 
@@ -53,7 +58,9 @@ def _same(vector: ir.VectorType, value: int) -> ir.Constant:
 
 def _splat(builder: Builder, scalar: Value, vector: ir.VectorType) -> Value:
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(WORD32, 0))
-    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), _same(ir.VectorType(WORD32, vector.count), 0))
+    return builder.shuffle_vector(
+        first, ir.Constant(vector, ir.Undefined), _same(ir.VectorType(WORD32, vector.count), 0)
+    )
 
 
 def _call(builder: Builder, name: str, result: Any, arguments: list[Value]) -> Value:
@@ -75,19 +82,19 @@ def _operation(result: Any, arguments: tuple[Any, ...], emit: Callable[..., Valu
             def typed0(typing: Typing) -> Any:
                 return signature, generate
 
-            return intrinsic(typed0)  # type: ignore[no-any-return]
+            return intrinsic(typed0)
         case 1:
 
             def typed1(typing: Typing, a: Any) -> Any:
                 return signature, generate
 
-            return intrinsic(typed1)  # type: ignore[no-any-return]
+            return intrinsic(typed1)
         case _:
 
             def typed2(typing: Typing, a: Any, b: Any) -> Any:
                 return signature, generate
 
-            return intrinsic(typed2)  # type: ignore[no-any-return]
+            return intrinsic(typed2)
 
 
 # ---------------------------------------------------------------- lanes
@@ -104,7 +111,9 @@ and_not4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, b.not_
 splat8 = _operation(lanes8, (types.uint64,), lambda b, x: _splat(b, x, lanes8.llvm))
 shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr(x, _splat(b, k, lanes8.llvm)))
 shift_left8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes8.llvm)))
-low_half8 = _operation(lanes8, (lanes8,), lambda b, x: b.and_(x, ir.Constant(lanes8.llvm, [(1 << 64) - 1] * 4 + [0] * 4)))
+low_half8 = _operation(
+    lanes8, (lanes8,), lambda b, x: b.and_(x, ir.Constant(lanes8.llvm, [(1 << 64) - 1] * 4 + [0] * 4))
+)
 
 
 def _any(builder: Builder, vector: Value) -> Value:
@@ -163,7 +172,7 @@ leading_zeros = _operation(types.uint64, (types.uint64,), lambda b, x: b.ctlz(x,
 popcount = _operation(types.uint64, (types.uint64,), lambda b, x: b.ctpop(x))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def next_random(typing: Typing, low: Any, high: Any) -> Any:
     """Eight xoroshiro128 generators side by side: (64 random bytes, 64 more, new low, new high).
 
@@ -184,7 +193,7 @@ def next_random(typing: Typing, low: Any, high: Any) -> Any:
     return result(lanes8, lanes8), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def keep_apart(typing: Typing) -> Any:
     """Forbids LLVM to inline the function this is called in, so that its loop has all the registers.
 
@@ -199,8 +208,8 @@ def keep_apart(typing: Typing) -> Any:
 
 
 # ---------------------------------------------------------------- memory
-# Arrays inside hot loops cost reference counting (a third of the time in one measurement): kernels work on bare pointers.
-@intrinsic  # type: ignore[untyped-decorator]
+# Arrays inside hot loops cost reference counting (a third of the time in one measurement): kernels use bare pointers.
+@intrinsic
 def bare(typing: Typing, group: Any) -> Any:
     """A named tuple, or several nested ones, with every array replaced by the address of its data."""
 
@@ -215,7 +224,9 @@ def bare(typing: Typing, group: Any) -> Any:
                 members = cgutils.unpack_tuple(builder, value, len(kind.types))
                 stripped = [strip(k, member) for k, member in zip(kind.types, members, strict=True)]
                 return context.make_tuple(builder, strip_type(kind), stripped)
-            return context.make_array(kind)(context, builder, value=value).data if isinstance(kind, types.Array) else value
+            return (
+                context.make_array(kind)(context, builder, value=value).data if isinstance(kind, types.Array) else value
+            )
 
         return strip(group, values[0])
 
@@ -228,7 +239,7 @@ def _address(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
 
 
 def _loader(result: Any, llvm: Any) -> Intrinsic:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def load(typing: Typing, pointer: Any, index: Any) -> Any:
         def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
             address = _address(context, builder, sig, values)
@@ -236,11 +247,11 @@ def _loader(result: Any, llvm: Any) -> Intrinsic:
 
         return result(pointer, index), generate
 
-    return load  # type: ignore[no-any-return]
+    return load
 
 
 def _storer(kind: Any, llvm: Any) -> Intrinsic:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def store(typing: Typing, pointer: Any, index: Any, value: Any) -> Any:
         def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
             address = _address(context, builder, sig, values)
@@ -249,7 +260,7 @@ def _storer(kind: Any, llvm: Any) -> Intrinsic:
 
         return types.void(pointer, index, kind), generate
 
-    return store  # type: ignore[no-any-return]
+    return store
 
 
 # Loads and stores take the index of the first element, in elements of the pointer's own type, aligned or not.
@@ -259,7 +270,7 @@ load_bytes, store_bytes = _loader(bytes64, bytes64.llvm), _storer(bytes64, bytes
 load_word, store_word = _loader(types.uint64, WORD), _storer(types.uint64, WORD)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def negative32(typing: Typing, pointer: Any, index: Any) -> Any:
     """32 bits: which of 32 consecutive int32 are negative."""
     vector = ir.VectorType(WORD32, 32)
@@ -272,7 +283,7 @@ def negative32(typing: Typing, pointer: Any, index: Any) -> Any:
     return types.uint64(pointer, index), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def advance(typing: Typing, pointer: Any, elements: Any) -> Any:
     """The pointer, so many elements further on."""
 
@@ -282,7 +293,7 @@ def advance(typing: Typing, pointer: Any, elements: Any) -> Any:
     return pointer(pointer, elements), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def prefetch(typing: Typing, pointer: Any, index: Any) -> Any:
     """Asks for the cache line of an element ahead of its use."""
 

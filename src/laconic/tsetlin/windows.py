@@ -1,13 +1,14 @@
 """What training keeps per clause beside its automata, so that a clause is judged on a whole image in a few loads.
 
-window   position literals never become bitmaps: together they are a rectangle of patch positions, kept as its first lane,
-         its width in lanes and a mask.
+window   position literals never become bitmaps: together they are a rectangle of patch positions, kept as its first
+         lane, its width in lanes and a mask.
 list     where the bitmaps of a clause's pixel literals start; of nested thermometer levels only the tightest counts.
          Padded to whole groups of four by repeating the first entry, and rebuilt only when the set changed.
 agenda   the clauses that can match at all, sorted by window width and list length: neighbours then take the same
          branches and the loop over clauses is hardly ever mispredicted.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
@@ -21,7 +22,6 @@ from laconic.tsetlin.vectors import (
     and8,
     and_not8,
     any8,
-    keep_apart,
     leading_zeros,
     load8,
     load_bytes,
@@ -47,8 +47,12 @@ WIDTHS, STRAY = 7, 8  # of Agenda.listed: the width under which a clause is list
 LIST_KEYS = 19  # lists of 18 groups and more sort together
 N_KEYS = 1 + 4 * LIST_KEYS
 
-kernel = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
-inline = numba.njit(nogil=True, boundscheck=False, error_model="numpy", forceinline=True)
+kernel: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(
+    nogil=True, cache=True, boundscheck=False, error_model="numpy"
+)
+inline: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(
+    nogil=True, boundscheck=False, error_model="numpy", forceinline=True
+)
 
 
 class Windows(NamedTuple):
@@ -73,13 +77,11 @@ class Agenda(NamedTuple):
 
 
 def make_windows(layout: Layout, n_clauses: int, offset_dtype: Any) -> Windows:
-    numbers = [np.zeros(n_clauses, np.int32) for _ in range(7)]
-    return Windows(
-        *numbers,
-        masks=aligned(n_clauses * layout.mask_lanes, np.uint64),
-        effective=aligned(n_clauses * layout.effective_words, np.uint64),
-        lists=np.zeros(n_clauses * layout.list_capacity, offset_dtype),
-    )
+    n = n_clauses
+    first_lane, width, rectangle, contradicts, outdated, n_groups, key = np.zeros((7, n), np.int32)
+    masks, effective = aligned(n * layout.mask_lanes, np.uint64), aligned(n * layout.effective_words, np.uint64)
+    lists = np.zeros(n * layout.list_capacity, offset_dtype)
+    return Windows(first_lane, width, rectangle, contradicts, outdated, n_groups, key, masks, effective, lists)
 
 
 def make_agenda(n_clauses: int) -> Agenda:
@@ -87,7 +89,7 @@ def make_agenda(n_clauses: int) -> Agenda:
 
 
 @inline
-def _interval(includes, first_word, start, n_levels):  # type: ignore[no-untyped-def]
+def _interval(includes, first_word, start, n_levels):
     """Positions allowed by the thermometer of n_levels features from `start` on: first, last."""
     at = first_word + (start >> 5)
     shift = start & 31
@@ -107,12 +109,12 @@ def _interval(includes, first_word, start, n_levels):  # type: ignore[no-untyped
 
 
 @inline
-def _column_mask(first, last):  # type: ignore[no-untyped-def]
+def _column_mask(first, last):
     return ((word(2) << word(last)) - ONE) & ~((ONE << word(first)) - ONE)
 
 
 @kernel
-def update_window(includes, first_word, windows, tables, layout, clause):  # type: ignore[no-untyped-def]
+def update_window(includes, first_word, windows, tables, layout, clause):
     """Position literals → rectangle, first lane and mask."""
     top, bottom = _interval(includes, first_word, layout.n_pixels, layout.n_rows - 1)
     left, right = _interval(includes, first_word, layout.n_pixels + layout.n_rows - 1, layout.n_columns - 1)
@@ -135,7 +137,8 @@ def update_window(includes, first_word, windows, tables, layout, clause):  # typ
         if last - first < 4:
             start, width = min(first, layout.n_lanes - 4), HALF
             rows = and8(
-                load8(tables.rows_from, top * layout.n_lanes + start), load8(tables.rows_to, bottom * layout.n_lanes + start)
+                load8(tables.rows_from, top * layout.n_lanes + start),
+                load8(tables.rows_to, bottom * layout.n_lanes + start),
             )
             store8(windows.masks, mask, low_half8(and8(rows, splat8(columns))))
         else:
@@ -164,7 +167,7 @@ def update_window(includes, first_word, windows, tables, layout, clause):  # typ
 
 
 @inline
-def update_effective(includes, first_word, windows, tables, layout, clause):  # type: ignore[no-untyped-def]
+def update_effective(includes, first_word, windows, tables, layout, clause):
     """Include bits → the pixel literals that count, whether they contradict, whether the list lags behind."""
     base = clause * layout.effective_words
     differs, conflict, low = splat8(word(0)), splat8(word(0)), splat8(LOW)
@@ -191,7 +194,7 @@ def update_effective(includes, first_word, windows, tables, layout, clause):  # 
 
 
 @kernel
-def update_list(windows, tables, layout, clause):  # type: ignore[no-untyped-def]
+def update_list(windows, tables, layout, clause):
     start = clause * layout.list_capacity
     entry = start
     lists, offsets = windows.lists, tables.offsets
@@ -214,7 +217,7 @@ def update_list(windows, tables, layout, clause):  # type: ignore[no-untyped-def
 
 
 @inline
-def refresh_window(position_changed, pixels_changed, includes, first_word, windows, tables, layout, clause):  # type: ignore[no-untyped-def]
+def refresh_window(position_changed, pixels_changed, includes, first_word, windows, tables, layout, clause):
     """Brings the window of a clause up to date; true if its place in the agenda moved."""
     if position_changed:
         update_window(includes, first_word, windows, tables, layout, clause)
@@ -233,13 +236,13 @@ def refresh_window(position_changed, pixels_changed, includes, first_word, windo
 
 
 @inline
-def read_includes(states, includes, stride, n_words, clause):  # type: ignore[no-untyped-def]
+def read_includes(states, includes, stride, n_words, clause):
     for w in range(n_words):
         includes[clause * stride + w] = top_bits(load_bytes(states, (clause * n_words + w) * 64))
 
 
 @inline
-def sort_agenda(agenda, windows, n_clauses):  # type: ignore[no-untyped-def]
+def sort_agenda(agenda, windows, n_clauses):
     """Counting sort by key; the number of clauses on the agenda."""
     order, listed, starts = agenda.order, agenda.listed, agenda.starts
     for key in range(N_KEYS):
