@@ -26,7 +26,7 @@ def test_help_gives_an_example_and_loads_nothing_heavy(arguments: list[str]) -> 
     )
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
     shown, modules = done.stdout.rsplit("\n", 2)[:2]
-    assert "Example: laconic bench tsetlin" in shown
+    assert "Example: laconic " in shown
     assert not {"numpy", "numba", "scipy", "sklearn", "laconic.tsetlin"} & set(json.loads(modules))
 
 
@@ -47,6 +47,14 @@ def test_wrong_arguments_end_with_code_2_and_name_the_valid_ones(arguments: list
     )
     assert done.returncode == 2
     assert all(words in done.stderr for words in due)
+
+
+def test_demo_prints_accuracy_and_rules_without_escape_codes() -> None:
+    done = subprocess.run([*LACONIC, "demo"], capture_output=True, text=True, check=True)
+    accuracy = float(done.stdout.split("accuracy ")[1].split("%")[0])
+    assert accuracy > 97
+    assert done.stdout.count("\nIF somewhere in rows") == 3
+    assert "\x1b" not in done.stdout
 
 
 def test_missing_data_ends_with_code_1_and_one_line(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from laconic.bench.jobs import JOBS
 
 app = typer.Typer(
     help="Personalised federated learning in few bytes.",
-    epilog="Example: laconic bench tsetlin --jobs A,B",
+    epilog="Example: laconic demo",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -69,7 +69,15 @@ def bench_tsetlin(
         Console().print(tsetlin.table(rows))
 
 
+def demo() -> None:
+    """Train a Tsetlin Machine on embedded images of digits and show what it learnt; needs no download."""
+    from laconic.demo import demo
+
+    demo()
+
+
 # The table of commands: one line each.
+app.command("demo", epilog="Example: laconic demo")(demo)
 app.add_typer(bench_app, name="bench")
 bench_app.command("tsetlin", epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json")(
     bench_tsetlin

@@ -1,5 +1,6 @@
 """Tsetlin Machines as scikit-learn classifiers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
@@ -22,7 +23,7 @@ EpochHook = Callable[[Any, int], None]  # (the estimator, which can predict by t
 EVIDENCE_SAMPLES = 2000  # clause outputs on more than these would cost more than they tell
 
 
-class _TsetlinEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """Everything but which machine is built."""
 
     machine_: Machine
@@ -58,8 +59,8 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.random_state = random_state
         self.on_epoch = on_epoch
 
-    def _build(self, shape: Shape, n_classes: int, **settings: Any) -> Machine:
-        raise NotImplementedError
+    @abstractmethod
+    def _build(self, shape: Shape, n_classes: int, **settings: Any) -> Machine: ...
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """X: [n, features] or, with patch, images [n, height, width] or [n, height, width, channels]."""

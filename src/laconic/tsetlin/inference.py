@@ -12,7 +12,7 @@ from numba import uint64 as word
 from numpy.typing import NDArray
 
 from laconic.tsetlin.evaluation import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps
-from laconic.tsetlin.geometry import Geometry, Layout, aligned
+from laconic.tsetlin.geometry import Geometry, Layout, Shape, aligned, geometry
 from laconic.tsetlin.kernels import Samples
 from laconic.tsetlin.vectors import (
     advance,
@@ -23,7 +23,6 @@ from laconic.tsetlin.vectors import (
     load4,
     load8,
     or8,
-    popcount,
     splat8,
     store4,
     store8,
@@ -38,6 +37,7 @@ from laconic.tsetlin.windows import (
     SINGLE,
     Agenda,
     Windows,
+    entry_point,
     inline,
     kernel,
     make_agenda,
@@ -102,23 +102,30 @@ class Ballot(NamedTuple):
     votes: NDArray[np.int32]  # [clause, class]
 
 
-def count_places(geometry: Geometry, samples: Samples, n_samples: int, block: Block) -> NDArray[np.int64]:
-    """[first lane of a bitmap] how often literals hold in the first few images; nothing for flat samples."""
-    counts = np.zeros(geometry.bitmap_lanes, np.int64)
-    if not geometry.layout.is_flat:
-        _count_places(samples, min(n_samples, COUNTED_IMAGES), geometry, block, counts)
+def count_places(shape: Shape, samples: Samples) -> NDArray[np.int64]:
+    """[first lane of a bitmap] in how many places of the first few images the literal holds, about; flat: all zero."""
+    layout, tables = geometry(shape)
+    counts = np.zeros(2 * layout.negated, np.int64)
+    if not layout.is_flat:
+        few = samples.rows[: len(samples.rows) // layout.image_bytes * layout.image_bytes]
+        few = few.reshape(-1, layout.layers, layout.image_bytes // layout.layers)[:COUNTED_IMAGES]
+        holds = np.bitwise_count(few).sum(axis=(0, 2), dtype=np.int64)  # per layer
+        layer = np.arange(shape.n_pixels) % layout.layers
+        counts[tables.offsets[shape.literal_slots[: shape.n_pixels]]] = holds[layer]
+        false = shape.literal_slots[shape.n_features : shape.n_features + shape.n_pixels]
+        counts[tables.offsets[false]] = len(few) * shape.height * shape.width - holds[layer]
     return counts
 
 
 def compile_clauses(
-    geometry: Geometry, states: NDArray[np.uint8], first: int, stride: int, counts: NDArray[np.int64]
+    tables: Geometry, states: NDArray[np.uint8], first: int, stride: int, counts: NDArray[np.int64]
 ) -> Program:
     """A program for the clauses from index `first` on, counted over all banks; states are [bank, clause, slot]."""
-    layout, dtype = geometry.layout, geometry.tables.offsets.dtype
+    layout, dtype = tables.layout, tables.tables.offsets.dtype
     chosen = states.reshape(-1, states.shape[2])[first : first + CLAUSES_PER_PROGRAM]
     n_chosen = len(chosen)
     windows, includes = make_windows(layout, n_chosen, dtype), aligned(n_chosen * stride + 16, np.uint64)
-    draft = Draft(n_chosen, stride, geometry, windows, make_agenda(n_chosen), chosen.reshape(-1), includes)
+    draft = Draft(n_chosen, stride, tables, windows, make_agenda(n_chosen), chosen.reshape(-1), includes)
     n_listed = _draft(draft)
     order = draft.agenda.order[:n_listed]
     widths, groups = windows.width[order], windows.n_groups[order]
@@ -139,14 +146,14 @@ def compile_clauses(
     return program
 
 
-def make_block(geometry: Geometry, n_clauses: int, n_classes: int) -> Block:
-    is_flat = geometry.layout.is_flat
-    size = FLAT_BLOCK if is_flat else max(4, min(64, CACHE_BYTES // (8 * geometry.bitmap_lanes)))
+def make_block(tables: Geometry, n_clauses: int, n_classes: int) -> Block:
+    is_flat = tables.layout.is_flat
+    size = FLAT_BLOCK if is_flat else max(4, min(64, CACHE_BYTES // (8 * tables.bitmap_lanes)))
     n_words = -(-size // 64)
     return Block(
         size=size,
         n_words=n_words,
-        bitmaps=aligned((1 if is_flat else size) * geometry.bitmap_lanes + 64, np.uint64),
+        bitmaps=aligned((1 if is_flat else size) * tables.bitmap_lanes + 64, np.uint64),
         partial=aligned(size * 16, np.uint64),
         square=aligned(64, np.uint64),
         fired=aligned(n_clauses * n_words, np.uint64),
@@ -273,7 +280,7 @@ def fire(samples, first, count, program, block):
 
 
 # ---------------------------------------------------------------- entry points
-@kernel
+@entry_point
 def _draft(draft):
     """Windows and agenda of the clauses that can fire at all; how many those are."""
     draft = bare(draft)
@@ -282,7 +289,7 @@ def _draft(draft):
     for clause in range(draft.n_clauses):
         first = clause * draft.stride
         read_includes(draft.states, includes, draft.stride, layout.n_words, clause)
-        refresh_window(ONE, ONE, includes, first, windows, tables, layout, clause)
+        refresh_window(int64(1), int64(1), includes, first, windows, tables, layout, clause)
         included = word(0)
         for w in range(layout.n_words):
             included |= includes[first + w]
@@ -291,22 +298,7 @@ def _draft(draft):
     return sort_agenda(draft.agenda, windows, draft.n_clauses)
 
 
-@kernel
-def _count_places(samples, n_images, geometry, block, counts):
-    """counts[first lane of a literal's bitmap] = in how many places of some images the literal holds."""
-    samples, room = bare(samples), bare(block)
-    layout, tables = geometry
-    for image in range(n_images):
-        if layout.is_wide:
-            draw_wide_bitmaps(samples.rows, image * layout.image_bytes, room.bitmaps, layout)
-        else:
-            draw_bitmaps(samples.rows, image * layout.image_bytes, room.bitmaps, layout)
-        for offset in tables.offsets:
-            for lane in range(layout.n_lanes):
-                counts[offset] += popcount(room.bitmaps[int64(offset) + lane])
-
-
-@kernel
+@entry_point
 def _copy_windows(windows, order, program, counts):
     """Packs lists and masks; literals that seldom hold come first, because they decide most."""
     capacity, mask_lanes = program.layout.list_capacity, program.layout.mask_lanes
@@ -326,7 +318,7 @@ def _copy_windows(windows, order, program, counts):
             program.masks[start + lane] = windows.masks[clause * mask_lanes + lane]
 
 
-@kernel
+@entry_point
 def add_votes(samples, span, program, block, ballot, sums):
     """sums[sample, class] += the votes of this program's clauses, for the samples of a span."""
     samples, program, block, ballot = bare(samples), bare(program), bare(block), bare(ballot)
@@ -358,7 +350,7 @@ def add_votes(samples, span, program, block, ballot, sums):
                 sums[first + j, k] += block.sums[k * width + j]
 
 
-@kernel
+@entry_point
 def write_outputs(samples, span, program, block, outputs):
     """outputs[sample, clause over all banks] = fired."""
     samples, program, block = bare(samples), bare(program), bare(block)

@@ -59,6 +59,7 @@ from laconic.tsetlin.windows import (
     WIDTHS,
     Agenda,
     Windows,
+    entry_point,
     inline,
     kernel,
     make_agenda,
@@ -304,7 +305,7 @@ COUNTER_STEP = np.uint64(0x9E3779B97F4A7C15)
 def make_trainer(is_flat: bool) -> Any:
     """The training kernel; the flag is a constant to the compiler."""
 
-    @kernel
+    @entry_point
     def train(samples, events, bank, feedback, geometry, room):
         samples, events, bank = bare(samples), bare(events), bare(bank)
         layout, tables = bare(geometry)
@@ -320,7 +321,7 @@ def make_trainer(is_flat: bool) -> Any:
         for clause in range(n_clauses):
             read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
             if not is_flat:
-                refresh_window(ONE, ONE, includes, clause * bank.stride, windows, tables, layout, clause)
+                refresh_window(int64(1), int64(1), includes, clause * bank.stride, windows, tables, layout, clause)
         if not is_flat:
             n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
             n_listed = n_sorted

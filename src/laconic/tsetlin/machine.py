@@ -1,10 +1,12 @@
 """A Tsetlin Machine: plain arrays, and the functions that build, train, read and write them."""
 
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from laconic.tsetlin import inference, kernels
 from laconic.tsetlin.geometry import SLOTS_PER_WORD, Shape, aligned, geometry
 from laconic.tsetlin.packing import Packed, include_stride, pack
+
+logger = logging.getLogger(__name__)
 
 INCLUDE = 128  # an automaton in this state or above includes its literal
 FRESH = INCLUDE - 1
@@ -146,7 +150,10 @@ def fit(
 
 @cache
 def _trainer(is_flat: bool) -> Any:
-    return kernels.make_trainer(is_flat)
+    train = kernels.make_trainer(is_flat)
+    if not any(Path(train.stats.cache_path).glob(f"{Path(kernels.__file__).stem}.*.nbi")):
+        logger.warning("laconic: compiling the Tsetlin kernels for this CPU; takes about 15 s, once")
+    return train
 
 
 def _check_labels(y: ArrayLike, n_samples: int, n_classes: int) -> NDArray[np.int32]:
@@ -254,7 +261,7 @@ def _evaluate(machine: Machine, packed: Packed, threads: int, visit: Callable[..
         per_program = min(n_clauses, inference.CLAUSES_PER_PROGRAM)
         rooms = [inference.make_block(tables, per_program, machine.n_classes) for _ in range(threads)]
         size, n_samples = rooms[0].size, len(packed)
-        counts = inference.count_places(tables, packed.samples, n_samples, rooms[0])
+        counts = inference.count_places(machine.shape, packed.samples)
         share = -(-n_samples // (size * threads)) * size  # whole blocks
         spans = [(first, min(n_samples, first + share)) for first in range(0, n_samples, max(1, share))]
         for first in starts:

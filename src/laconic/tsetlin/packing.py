@@ -21,7 +21,7 @@ from laconic.tsetlin.vectors import (
     store4,
     store_word,
 )
-from laconic.tsetlin.windows import LOW, ONE, inline, kernel
+from laconic.tsetlin.windows import LOW, ONE, entry_point, inline
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _gather(bits, at, left):
     return gathered & ((ONE << word(left)) - ONE) if left < 64 else gathered
 
 
-@kernel
+@entry_point
 def _pack_flat(raw, packed, valid, n_features, stride):
     """Literal words: 32 features and their negations; unused slots are false."""
     raw, packed = bare(raw), bare(packed)
@@ -148,7 +148,7 @@ def _gather_columns(raw, at, n_columns, layers):
             raw.words[k] |= word(raw.bytes[k]) << word(column)
 
 
-@kernel
+@entry_point
 def _pack_images(raw, packed, layout, width):
     """Both copies of each image. Stores of 8 bytes run into what is written next."""
     raw, packed = bare(raw), bare(packed)

@@ -47,12 +47,13 @@ WIDTHS, STRAY = 7, 8  # of Agenda.listed: the width under which a clause is list
 LIST_KEYS = 19  # lists of 18 groups and more sort together
 N_KEYS = 1 + 4 * LIST_KEYS
 
-kernel: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(
-    nogil=True, cache=True, boundscheck=False, error_model="numpy"
-)
-inline: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(
-    nogil=True, boundscheck=False, error_model="numpy", forceinline=True
-)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+FLAGS = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
+entry_point: Decorator = numba.njit(
+    cache=True, **FLAGS
+)  # called from Python; only these are worth a place in the cache
+kernel: Decorator = numba.njit(**FLAGS)
+inline: Decorator = numba.njit(forceinline=True, **FLAGS)
 
 
 class Windows(NamedTuple):
