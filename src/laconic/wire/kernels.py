@@ -124,7 +124,7 @@ def code_mixed(bit: Any, slots: Any, model: Any, buffer: Any) -> Any:
 def code_bits(bits: Any, base: Any, priors: Any, lag: Any, buffer: Any, reads: Any) -> Any:
     """Bytes used. bits, base: uint8 [row + 1, column + 2], margins of zeros left, right and above; lag 0: on base."""
     n_rows, n_columns = bits.shape[0] - 1, bits.shape[1] - 2
-    half = n_columns // 2  # a literal and its negation are half a row apart
+    half = max(n_columns // 2, 1)  # a literal and its negation are half a row apart
     at_a = WEIGHTS + 4 * 5
     at_b, at_c, at_d, at_calm = at_a + 64, at_a + 576, at_a + 1600, at_a + 2112
     model = open_model(4, 2368, 16 if lag else 15, buffer, reads)
@@ -234,7 +234,7 @@ def write_rice(values: Any, shift: Any, buffer: Any) -> None:
 
 @compiled
 def read_rice(values: Any, shift: Any, buffer: Any) -> Any:
-    """Bits used, or -1 where the buffer ends too soon."""
+    """Bits used, or -1 where the buffer ends too soon or a value would not fit."""
     at, end = 0, 8 * len(buffer)
     for i in range(len(values)):
         high = 0
@@ -242,7 +242,7 @@ def read_rice(values: Any, shift: Any, buffer: Any) -> Any:
             high += 1
             at += 1
         at += 1
-        if at + shift > end:
+        if at + shift > end or high >> (62 - shift):
             return -1
         low = 0
         for _ in range(shift):
