@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -129,6 +132,7 @@ def test_views_and_byte_orders_arrive_as_plain_arrays():
     arrived = decode(OneInts, encode(OneInts(swapped))).values
     assert arrived.tolist() == swapped.tolist()
     assert arrived.dtype == np.int32
+    assert decode(OneInts, encode(OneInts(swapped))) == OneInts(swapped)
     arrived[0, 0] = 5  # ours to change
 
 
@@ -205,3 +209,9 @@ def test_everything_at_once():
     for seed in range(6):
         message, base = everything(seed), everything(seed + 1)
         assert decode(Everything, encode(message, base), base) == message
+
+
+def test_importing_the_wire_waits_for_no_compiler():
+    code = "import sys, laconic.wire; print({'numba', 'zstandard'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"

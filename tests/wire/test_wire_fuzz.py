@@ -2,8 +2,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from wire_samples import Everything, OneBits, OneFloats, OneInts, OneSparse, everything
 from test_codec import TYPICAL
+from wire_samples import Everything, OneBits, OneFloats, OneInts, OneSparse, everything
 
 from laconic.wire import EMPTY, Message, Sparse, WireError, decode, encode
 from laconic.wire.buffer import write_varint
@@ -117,8 +117,8 @@ def test_no_damage_makes_us_hold_much():
         (OneBits, shaped(*[2] * 9), "number 9 is above 8"),
         (OneBits, bytes([VERSION, 0, 1]) + b"\xff" * 12, "over ten bytes"),
         (OneBits, bytes([VERSION, 0, 1, 0x80, 0]), "written too long"),
-        (OneBits, shaped(9), "0 bytes of packed bits; shape .9,. takes 2"),
-        (OneBits, shaped(9) + b"abc", "3 bytes of packed bits"),
+        (OneBits, shaped(9), "2 bytes due, 0 left"),
+        (OneBits, shaped(9) + b"abc", "1 bytes too many at the end"),
         (OneBits, shaped(9, dtype=3), "bits of dtype number 3"),
         (OneInts, shaped(9, dtype=15), "ints of dtype number 15"),
         (OneBits, shaped(9, method=7), "coded by method 7"),

@@ -43,27 +43,26 @@ def encode(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None) -> tuple[int
 
 
 def decode(method: int, payload: bytes, shape: tuple[int, ...], base: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    n_bits = math.prod(shape)
+    """base: given for the methods that need it."""
+    n_bits, reader = math.prod(shape), Reader(payload, 0)
     if method == PACKED:
-        if len(payload) != -(-n_bits // 8):
-            raise WireError(f"{len(payload)} bytes of packed bits; shape {shape} takes {-(-n_bits // 8)}")
-        return np.unpackbits(np.frombuffer(payload, np.uint8), count=n_bits).astype(bool).reshape(shape)
-    reader = Reader(payload, 0)
+        packed = reader.take(-(-n_bits // 8))
+        reader.finish()
+        return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_bits).astype(bool).reshape(shape)
     if method == GAPS:
         rare = reader.varint(1)
         flat = read_gaps(reader, n_bits) ^ (rare == 0)
         reader.finish()
         return flat.reshape(shape)
-    if method == CHANGES and base is not None:
+    if method == CHANGES:
+        assert base is not None
         held, changed = base.ravel(), np.zeros(n_bits, bool)
         n_held = int(np.count_nonzero(held))
         changed[held] = read_gaps(reader, n_held)
         changed[~held] = read_gaps(reader, n_bits - n_held)
         reader.finish()
         return base ^ changed.reshape(shape)
-    if n_bits and (method == MODEL or (method == MODEL_ON_BASE and base is not None)):
-        return read_model(reader, method, shape, base)
-    raise WireError(f"bits of shape {shape} coded by method {method}, which needs {sorted(NAMES)} and bits")
+    return read_model(reader, shape, base)
 
 
 def shorter(best: tuple[int, bytes], method: int, payload: bytes) -> tuple[int, bytes]:
@@ -168,17 +167,13 @@ def run_model(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, priors: b
     return buffer[:n_bytes].tobytes()
 
 
-def read_model(
-    reader: Reader, method: int, shape: tuple[int, ...], base: NDArray[np.bool_] | None
-) -> NDArray[np.bool_]:
+def read_model(reader: Reader, shape: tuple[int, ...], base: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     from laconic.wire import kernels
 
-    lag = 0
-    if method == MODEL:
-        base, lag = None, reader.take(1)[0]
-        if not 4 <= lag < 64:
-            raise WireError(f"lag {lag}; 4 to 63 was due")
-    priors = reader.take(1 if lag else 2)
+    lag = reader.take(1)[0] if base is None else 0
+    if base is None and not 4 <= lag < 64:
+        raise WireError(f"lag {lag}; 4 to 63 was due")
+    priors = reader.take(1 if base is None else 2)
     if max(priors) > MAX_PRIOR:
         raise WireError(f"prior {max(priors)}; at most {MAX_PRIOR} was due")
     padded = with_margins(np.zeros(shape, bool))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from laconic.wire import bits, floats, ints
 from laconic.wire.buffer import MAX_RANK, Reader, WireError, write_varint
-from laconic.wire.message import DTYPES, MAX_TEXT_BYTES, Sparse, plain
+from laconic.wire.message import DTYPES, Sparse, plain
 
 FLOAT_FORMATS = ("<e", "<f", "<d")  # a float travels in the first that holds it exactly; one byte says which
 NAMES = {"bits": bits.NAMES, "ints": ints.NAMES, "floats": floats.NAMES}
@@ -75,7 +75,7 @@ def read_float(reader: Reader) -> float:
 
 
 def read_text(reader: Reader) -> str:
-    raw = reader.take(min(reader.take(1)[0], MAX_TEXT_BYTES))
+    raw = reader.take(reader.take(1)[0])
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -86,8 +86,10 @@ def write_block(
     kind: str, array: NDArray[Any], base: NDArray[Any] | None, *, tight: bool, send_shape: bool = True
 ) -> Part:
     array = plain(array)
-    same_form = base is not None and base.shape == array.shape and base.dtype == array.dtype
-    method, code = encode_array(kind, array, plain(base) if same_form and base is not None else None, tight=tight)
+    start = None if base is None else plain(base)
+    if start is not None and (start.shape, start.dtype) != (array.shape, array.dtype):
+        start = None
+    method, code = encode_array(kind, array, start, tight=tight)
     name, on_base = NAMES[kind][method], method >= 8
     if on_base:  # shape and dtype are the base's
         return Part(bytes([method]) + code, name, True, 0)
@@ -105,7 +107,8 @@ def read_block(
     if method >= 8:
         if base is None or head >> 4:
             raise WireError(f"{kind} are coded by {head}, against a base that lacks them")
-        base, shape, dtype = plain(base), base.shape, base.dtype
+        base = plain(base)
+        shape, dtype = base.shape, base.dtype
     else:
         base = None
         if shape is None:
@@ -113,6 +116,8 @@ def read_block(
         reader.claim(shape, dtype.itemsize)
     if head >> 4 >= len(DTYPES) or (kind == "bits") != (dtype == BOOL) or (kind == "floats") != (dtype.kind == "f"):
         raise WireError(f"{kind} of dtype number {head >> 4}")
+    if method not in NAMES[kind] or (method and not math.prod(shape)):
+        raise WireError(f"{kind} of shape {shape} coded by method {method}; known are {NAMES[kind]}")
     code = reader.take(reader.n_left)
     if kind == "bits":
         return bits.decode(method, code, shape, base)

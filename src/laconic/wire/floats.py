@@ -1,5 +1,6 @@
 """Floats, bit for bit: plain, byte planes, or as integers in the order of their values under the integers' model."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,10 +8,9 @@ from numpy.typing import NDArray
 
 from laconic.wire import ints, planes
 from laconic.wire.bits import shorter
-from laconic.wire.buffer import WireError
 
-PLAIN, PLANES, MODEL = 0, 2, 3
-PLANES_ON_BASE, MODEL_ON_BASE = 8 + PLANES, 8 + MODEL
+PLAIN, PLANES, MODEL = ints.PLAIN, ints.PLANES, ints.MODEL
+PLANES_ON_BASE, MODEL_ON_BASE = ints.ON_BASE + PLANES, ints.ON_BASE + MODEL
 NAMES = {method: ints.NAMES[method] for method in (PLAIN, PLANES, MODEL, PLANES_ON_BASE, MODEL_ON_BASE)}
 MAX_MODELLED = 1 << 17
 
@@ -37,23 +37,18 @@ def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | N
 def decode(
     method: int, payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], base: NDArray[np.floating[Any]] | None
 ) -> NDArray[np.floating[Any]]:
-    n = int(np.prod(shape, dtype=np.int64))
+    """base: given for the methods that need it."""
     if method == PLAIN:
-        if len(payload) != n * dtype.itemsize:
-            raise WireError(f"{len(payload)} bytes of {dtype}; shape {shape} takes {n * dtype.itemsize}")
-        return np.frombuffer(payload, dtype).reshape(shape).copy()
-    if method not in NAMES or n == 0 or (method >= 8 and base is None):
-        raise WireError(
-            f"{dtype} of shape {shape} coded by method {method}; known are {sorted(NAMES)}, for arrays not empty"
-        )
+        return ints.read_plain(payload, shape, dtype)
+    n, n_columns = math.prod(shape), shape[-1] if shape else 1
     signed, unsigned = np.dtype(f"<i{dtype.itemsize}"), np.dtype(f"<u{dtype.itemsize}")
-    n_columns = shape[-1] if shape else 1
     if method == PLANES:
         return unrotate(planes.unsqueeze(payload, n, unsigned), dtype).reshape(shape)
     if method == MODEL:
         ordered = ints.from_int64(ints.read_model(payload, n, None, n_columns), signed)
         return unorder(ordered, dtype).reshape(shape)
-    start = order(base) if base is not None else np.zeros(n, signed)
+    assert base is not None
+    start = order(base)
     steps: NDArray[np.integer[Any]]
     if method == PLANES_ON_BASE:
         steps = ints.unzigzag(planes.unsqueeze(payload, n, unsigned))

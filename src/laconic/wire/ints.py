@@ -1,5 +1,6 @@
 """Integers: plain, Rice, byte planes, or a model of their bit lengths; as they are or as steps from the base."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,33 +11,28 @@ from laconic.wire.bits import choose_shift, shorter
 from laconic.wire.buffer import WireError
 
 PLAIN, RICE, PLANES, MODEL = 0, 1, 2, 3
-RICE_ON_BASE, PLANES_ON_BASE, MODEL_ON_BASE = 8 + RICE, 8 + PLANES, 8 + MODEL  # steps from the base
+ON_BASE = 8  # added to a method: what it codes are steps from the base
 NAMES = {PLAIN: "plain", RICE: "rice", PLANES: "planes", MODEL: "model"}
-NAMES |= {8 + method: f"{name} on base" for method, name in NAMES.items() if method != PLAIN}
+NAMES |= {ON_BASE + method: f"{NAMES[method]} on base" for method in (RICE, PLANES, MODEL)}
 MAX_MODELLED = 1 << 18  # the model takes half a microsecond a number; beyond this, planes must do
 MAX_RICE = 1 << 40
 
 
 def encode(array: NDArray[np.integer[Any]], base: NDArray[np.integer[Any]] | None) -> tuple[int, bytes]:
+    """The shortest form found, and which; steps or numbers are left untried where their sizes say so."""
     best, values = (PLAIN, array.tobytes()), as_int64(array)
-    if array.size == 0:
-        return best
     n_columns = array.shape[-1] if array.ndim else 1
-    steps = None if base is None else values - as_int64(base)
-    plain_bits = bit_lengths(values).sum()
-    step_bits = plain_bits if steps is None else bit_lengths(steps).sum()
-    if steps is not None and base is not None and step_bits <= plain_bits:
-        best = encode_steps(best, steps, as_int64(base), n_columns)
+    if base is None or not array.size:
+        return encode_values(best, values, n_columns) if array.size else best
+    start = as_int64(base)
+    steps = values - start
+    plain_bits, step_bits = bit_lengths(values).sum(), bit_lengths(steps).sum()
+    if step_bits <= plain_bits:
+        method, payload = encode_values(best, steps, n_columns, bit_lengths(start))
+        best = (method if method == PLAIN else ON_BASE + method, payload)
     if plain_bits <= 1.3 * step_bits:
         best = encode_values(best, values, n_columns)
     return best
-
-
-def encode_steps(
-    best: tuple[int, bytes], steps: NDArray[np.int64], base: NDArray[np.int64], n_columns: int
-) -> tuple[int, bytes]:
-    method, payload = encode_values((PLAIN, best[1]), steps, n_columns, bit_lengths(base))
-    return best if method == PLAIN else (8 + method, payload)
 
 
 def encode_values(
@@ -55,24 +51,26 @@ def encode_values(
 def decode(
     method: int, payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], base: NDArray[np.integer[Any]] | None
 ) -> NDArray[np.integer[Any]]:
-    n = int(np.prod(shape, dtype=np.int64))
+    """base: given for the methods that need it."""
     if method == PLAIN:
-        if len(payload) != n * dtype.itemsize:
-            raise WireError(f"{len(payload)} bytes of {dtype}; shape {shape} takes {n * dtype.itemsize}")
-        return np.frombuffer(payload, dtype).reshape(shape).copy()
-    if method not in NAMES or n == 0 or (method >= 8 and base is None):
-        raise WireError(
-            f"{dtype} of shape {shape} coded by method {method}; known are {sorted(NAMES)}, for arrays not empty"
-        )
-    hints = None if base is None or method < 8 else bit_lengths(as_int64(base))
-    values = decode_values(method & 7, payload, n, hints, shape[-1] if shape else 1)
-    if base is not None and method >= 8:
-        values += as_int64(base)
-    return from_int64(values, dtype).reshape(shape)
+        return read_plain(payload, shape, dtype)
+    n, n_columns = math.prod(shape), shape[-1] if shape else 1
+    if base is None:
+        return from_int64(decode_values(method, payload, n, n_columns), dtype).reshape(shape)
+    start = as_int64(base)
+    steps = decode_values(method - ON_BASE, payload, n, n_columns, bit_lengths(start))
+    return from_int64(start + steps, dtype).reshape(shape)
+
+
+def read_plain(payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if len(payload) != n_bytes:
+        raise WireError(f"{len(payload)} bytes of {dtype}; shape {shape} takes {n_bytes}")
+    return np.frombuffer(payload, dtype).reshape(shape).copy()
 
 
 def decode_values(
-    method: int, payload: bytes, n: int, hints: NDArray[np.int64] | None, n_columns: int
+    method: int, payload: bytes, n: int, n_columns: int, hints: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     if method == RICE:
         return read_rice(payload, n)

@@ -6,9 +6,8 @@ import numpy as np
 from numba import njit
 
 compiled = njit(nogil=True, cache=True)
-inlined = njit(
-    nogil=True, cache=True, inline="always"
-)  # once per bit: handing over the arrays takes a third of the time
+# For what runs once per bit: handing over the arrays would take a third of the time.
+inlined = njit(nogil=True, cache=True, inline="always")
 
 # All arithmetic is on integers: a float rounded otherwise at the far end would derail an adaptive reader.
 REACH = 3072  # log-odds are fixed point, 1/256 nat, within +-12 nats

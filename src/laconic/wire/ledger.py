@@ -33,19 +33,17 @@ class Counts(NamedTuple):
     entropy_bytes: float = 0.0  # if every bit, integer or byte plane were drawn independently from its own frequencies
     paper_bits: float = 0.0  # by the paper's own rule
 
-    def __add__(self, other: Any) -> "Counts":
-        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
-
 
 KEYS = (*Hop._fields, "field")
 COLUMNS = (*KEYS, *Counts._fields)
 
 
 class Ledger:
-    """Columns that only grow; one row for each field of each message, and one for its envelope."""
+    """Columns that only grow: one row for each field of each message, and one for its envelope."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self._counted: tuple[Encoded | None, dict[str, Counts]] = (None, {})
 
     def __len__(self) -> int:
         return len(self.columns["round"])
@@ -53,21 +51,26 @@ class Ledger:
     def record(self, hop: Hop, message: Message, encoded: Encoded) -> None:
         if hop.direction not in get_args(Direction) or (hop.peer is not None) != (hop.direction == "peer"):
             raise ValueError(f"{hop}: direction is up, down or peer; a peer is named for the last and for it alone")
-        for name, part in encoded.fields.items():
-            self._append(*hop, name, *count_field(message, name, len(part.data)))
-        self._append(*hop, ENVELOPE, encoded.envelope_bytes, encoded.envelope_bytes, float(encoded.envelope_bytes), 0.0)
+        if encoded is not self._counted[0]:  # the same message often goes to many
+            self._counted = (encoded, count_fields(message, encoded))
+        way = Hop(int(hop.round), hop.step, hop.direction, int(hop.client), None if hop.peer is None else int(hop.peer))
+        for field, counts in self._counted[1].items():
+            self._append(*way, field, *counts)
 
     def totals(self, *by: str, **where: Any) -> dict[tuple[Any, ...], Counts]:
         """Sums for each combination of the keys `by` that occurs, sorted; `totals("round", direction="up")`."""
         if strangers := {*by, *where} - set(KEYS):
             raise ValueError(f"no keys called {sorted(strangers)}; there are {', '.join(KEYS)}")
-        sums: dict[tuple[Any, ...], Counts] = {}
         wanted = [(self.columns[key], value) for key, value in where.items()]
+        keys, amounts = [self.columns[name] for name in by], [self.columns[name] for name in Counts._fields]
+        sums: dict[tuple[Any, ...], list[Any]] = {}
         for row in range(len(self)):
             if all(column[row] == value for column, value in wanted):
-                key = tuple(self.columns[name][row] for name in by)
-                sums[key] = sums.get(key, Counts()) + tuple(self.columns[name][row] for name in Counts._fields)
-        return dict(sorted(sums.items(), key=lambda item: [(part is not None, part) for part in item[0]]))
+                total = sums.setdefault(tuple(column[row] for column in keys), [0, 0, 0.0, 0.0])
+                for k, column in enumerate(amounts):
+                    total[k] += column[row]
+        ordered = sorted(sums.items(), key=lambda item: [(part is not None, part) for part in item[0]])
+        return {key: Counts(*total) for key, total in ordered}
 
     def total(self, **where: Any) -> Counts:
         return self.totals(**where).get((), Counts())
@@ -90,6 +93,12 @@ class Ledger:
     def _append(self, *row: Any) -> None:
         for column, value in zip(self.columns.values(), row, strict=True):
             column.append(value)
+
+
+def count_fields(message: Message, encoded: Encoded) -> dict[str, Counts]:
+    """Every field's, and the envelope's, whose bytes are neither packed nor in any paper."""
+    counts = {name: count_field(message, name, len(part.data)) for name, part in encoded.fields.items()}
+    return counts | {ENVELOPE: Counts(encoded.envelope_bytes)}
 
 
 def count_field(message: Message, name: str, sent_bytes: int) -> Counts:

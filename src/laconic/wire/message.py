@@ -5,6 +5,7 @@ import struct
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import (
     Annotated,
     Any,
@@ -130,6 +131,8 @@ def check_value(kind: str, value: Any) -> Any:
             raise TypeError(f"got {value!r:.40}; a text of at most {MAX_TEXT_BYTES} bytes was due")
         return value
     if kind == "float":
+        if not isinstance(value, Real):
+            raise TypeError(f"got {value!r}; a number was due")
         return float(value)
     number = operator.index(value)
     if not -(1 << 63) <= number < 1 << 63:
@@ -146,7 +149,7 @@ def check_array(kind: str, array: Any) -> NDArray[Any]:
         )
     if array.ndim > 8:
         raise TypeError(f"got {array.ndim} axes; at most 8 travel")
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def are_same(a: Any, b: Any) -> bool:
