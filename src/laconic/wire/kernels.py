@@ -180,7 +180,8 @@ def code_integers(values: Any, hints: Any, n_columns: Any, widest: Any, buffer: 
     at_lead = at_d + 128 * 65
     at_sign = at_lead + 256 * 65
     model = open_model(128, at_sign + 2 * 65 - at_a, 14, buffer, reads)
-    model[at_lead:at_sign] += 4  # leading bits are near even: trust that for a while
+    for slot in range(at_lead, at_sign):
+        model[slot] += 4  # leading bits are near even: trust that for a while
     lengths = np.zeros(n_columns, np.int64)  # of the values just above
     depth = 0
     while widest >> depth:
