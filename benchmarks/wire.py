@@ -50,7 +50,7 @@ def drift(rng: np.random.Generator, bits: NDArray[np.bool_], share: float) -> ND
     """The next round's bits: mostly includes lost, in a few clauses more than in others."""
     busy = rng.gamma(0.5, 2, (len(bits), 1))
     lost = bits & (rng.random(bits.shape) < np.minimum(0.8 * share / bits.mean() * busy, 1))
-    return bits ^ lost ^ (rng.random(bits.shape) < 0.2 * share)
+    return np.asarray(bits ^ lost ^ (rng.random(bits.shape) < 0.2 * share))
 
 
 def payloads(rng: np.random.Generator) -> Iterator[tuple[str, Message, Message | None]]:

@@ -105,7 +105,7 @@ def test_export_and_import_change_nothing():
     assert list(ledger.totals("peer")) == [(None,), (2,)]
 
 
-@pytest.mark.parametrize("line", ["[]", '{"round": 1}', '"text"'])
+@pytest.mark.parametrize("line", ["[]", '{"round": 1}', '{"round": 1, "st'])
 def test_a_foreign_line_is_refused_with_its_number(line):
     lines = [*filled().to_jsonl()][:2]
     with pytest.raises(ValueError, match="line 3 is"):

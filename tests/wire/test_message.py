@@ -30,6 +30,11 @@ def test_an_annotation_that_cannot_travel_is_refused_with_the_class(annotation):
         type("Update", (Message,), {"__annotations__": {"cargo": annotation}})
 
 
+def test_an_annotation_that_cannot_be_read_is_refused():
+    with pytest.raises(TypeError, match="Update: name 'Bitz' is not defined"):
+        type("Update", (Message,), {"__annotations__": {"cargo": "Bitz"}})
+
+
 def test_a_subclass_adds_to_its_parents_fields():
     class Parent(Message):
         first: int

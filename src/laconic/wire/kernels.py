@@ -246,7 +246,7 @@ def read_rice(values: Any, shift: Any, buffer: Any) -> Any:
             return -1
         low = 0
         for _ in range(shift):
-            low = low << 1 | (buffer[at >> 3] >> (7 - (at & 7)) & 1)
+            low = low << 1 | np.int64(buffer[at >> 3] >> (7 - (at & 7)) & 1)
             at += 1
         values[i] = high << shift | low
     return at

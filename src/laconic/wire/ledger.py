@@ -84,7 +84,10 @@ class Ledger:
     def from_jsonl(cls, lines: Iterable[str]) -> Self:
         ledger = cls()
         for number, line in enumerate(lines, start=1):
-            row = json.loads(line)
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:  # cut short by a crash, say
+                row = None
             if not isinstance(row, dict) or tuple(row) != COLUMNS:
                 raise ValueError(f"line {number} is {line.strip()[:60]!r}; an object with {', '.join(COLUMNS)} was due")
             ledger._append(*row.values())

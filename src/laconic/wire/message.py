@@ -68,7 +68,10 @@ class Message:
     def __init_subclass__(cls, paper_bits: Mapping[str, PaperBits] | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True, eq=False)(cls)
-        hints = get_type_hints(cls, include_extras=True)
+        try:
+            hints = get_type_hints(cls, include_extras=True)
+        except NameError as error:
+            raise TypeError(f"{cls.__name__}: {error}; annotations must be readable where the class is made") from None
         cls.schema = tuple(read_annotation(cls, f.name, hints[f.name]) for f in fields(cls))  # type: ignore[arg-type]
         cls.paper_bits = {**cls.paper_bits, **(paper_bits or {})}
         if strangers := cls.paper_bits.keys() - {field.name for field in cls.schema}:
