@@ -116,6 +116,16 @@ def test_each_method_is_chosen_where_it_is_best(cls, method, arrays):
     assert encoded.fields["values"].method == method
 
 
+def test_large_sparse_bits_take_the_short_cut_both_ways():
+    rng = np.random.default_rng(4)
+    bits = clause_bits(rng, (700, 900), 0.02)
+    message, base = OneBits(bits), OneBits(flip(rng, bits, 0.01))
+    assert encode_detailed(message).fields["values"].method == "model"
+    assert encode_detailed(message, base).fields["values"].method == "model on base"
+    assert decode(OneBits, encode(message)) == message
+    assert decode(OneBits, encode(message, base), base) == message
+
+
 def test_awkward_numbers_stay_bit_for_bit():
     odd = np.array([0x7FC12345, 0xFFF00001, 0x80000000, 1], np.uint32).view(np.float32)  # NaN with payload, -0.0, ...
     for array in (odd, np.tile(odd, 500), np.float64([5e-324, -np.inf]), np.float16([6e-8, -0.0])):

@@ -244,7 +244,7 @@ def read_rice(values: Any, shift: Any, buffer: Any) -> Any:
         at += 1
         if at + shift > end or high >> (62 - shift):
             return -1
-        low = 0
+        low = np.int64(0)
         for _ in range(shift):
             low = low << 1 | np.int64(buffer[at >> 3] >> (7 - (at & 7)) & 1)
             at += 1
