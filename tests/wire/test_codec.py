@@ -161,9 +161,11 @@ def test_noise_costs_its_packed_size_and_a_few_bytes():
     assert size(OneBits(np.random.default_rng(1).random(12288) < 0.5)) <= 12288 // 8 + 9
 
 
-def test_a_message_equal_to_its_base_takes_a_few_bytes():
-    message = OneBits(some_bits(0.1, (1000, 300)))
-    assert size(message, message) <= 7
+def test_an_array_equal_to_the_bases_takes_one_byte():
+    for message in (OneBits(some_bits(0.1, (1000, 300))), OneFloats(GAUSS), OneInts(np.arange(9))):
+        assert size(message, message) == size(EMPTY) + 1
+        decode(type(message), encode(message, message), message).values[0] = 0  # a copy: the base must stay as it is
+    assert size(message, message) == size(EMPTY) + 1
 
 
 def test_sparse_values_are_predicted_from_the_base_where_both_have_them():
@@ -192,6 +194,8 @@ def test_the_wrong_base_or_class_is_noticed():
         decode(OneBits, data)
     with pytest.raises(WireError, match="coded against another base"):
         decode(OneBits, data, message)
+    with pytest.raises(WireError, match="coded against another base"):
+        decode(OneBits, data, OneBits(bits.reshape(90, 60)))
     with pytest.raises(WireError, match="no Other"):
         decode(Other, encode(message))
     with pytest.raises(ValueError, match="base is a Other"):

@@ -33,6 +33,7 @@ def cases():
         "bits model": (OneBits(sparse_bits), None),
         "bits changes": (OneBits(changed | sparse_bits), OneBits(sparse_bits)),
         "bits model on base": (OneBits(sparse_bits & (pattern(800) % 5 > 0).reshape(20, 40)), OneBits(sparse_bits)),
+        "bits same": (OneBits(sparse_bits), OneBits(sparse_bits)),
         "ints plain": (OneInts(pattern(5).astype(np.uint16)), None),
         "ints few": (OneInts(weights[:9].astype(np.int32)), None),
         "ints model": (OneInts((weights // 9).reshape(6, 10)), None),

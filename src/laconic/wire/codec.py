@@ -3,6 +3,8 @@
 import zlib
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from laconic.wire.buffer import Reader, WireError, write_varint
 from laconic.wire.fields import Part, read_field, write_field
 from laconic.wire.message import ARRAY_KINDS, Message, Sparse, plain
@@ -136,6 +138,8 @@ def checksum(cls: type[Message], body: bytes, base: Message | None) -> bytes:
     for name, _, _ in cls.schema if base is not None else ():
         value = getattr(base, name)
         for part in value if isinstance(value, Sparse) else (value,):
-            is_plain = part is None or isinstance(part, int | float | str)
-            crc = zlib.crc32(repr(part).encode() if is_plain else plain(part).tobytes(), crc)
+            if isinstance(part, np.ndarray):
+                crc = zlib.crc32(repr((part.shape, part.dtype.name)).encode() + plain(part).tobytes(), crc)
+            else:
+                crc = zlib.crc32(repr(part).encode(), crc)
     return zlib.crc32(body, crc).to_bytes(4, "little")[: 2 if len(body) < 256 else 4]

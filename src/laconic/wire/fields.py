@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from laconic.wire import bits, floats, ints
 from laconic.wire.buffer import MAX_RANK, Reader, WireError, write_varint
-from laconic.wire.message import DTYPES, Sparse, plain
+from laconic.wire.message import DTYPES, Sparse, are_same, plain
 
 FLOAT_FORMATS = ("<e", "<f", "<d")  # a float travels in the first that holds it exactly; one byte says which
+SAME = 15  # as in the base; no code follows
 NAMES = {"bits": bits.NAMES, "ints": ints.NAMES, "floats": floats.NAMES}
 BOOL = np.dtype(bool)
 
@@ -89,6 +90,8 @@ def write_block(
     start = None if base is None else plain(base)
     if start is not None and (start.shape, start.dtype) != (array.shape, array.dtype):
         start = None
+    if start is not None and are_same(array, start):
+        return Part(bytes([SAME]), "same", True, 0)
     method, code = encode_array(kind, array, start, tight=tight)
     name, on_base = NAMES[kind][method], method >= 8
     if on_base:  # shape and dtype are the base's
@@ -116,6 +119,8 @@ def read_block(
         reader.claim(shape, dtype.itemsize)
     if head >> 4 >= len(DTYPES) or (kind == "bits") != (dtype == BOOL) or (kind == "floats") != (dtype.kind == "f"):
         raise WireError(f"{kind} of dtype number {head >> 4}")
+    if method == SAME and base is not None:
+        return base.copy()
     if method not in NAMES[kind] or (method and not math.prod(shape)):
         raise WireError(f"{kind} of shape {shape} coded by method {method}; known are {NAMES[kind]}")
     code = reader.take(reader.n_left)
