@@ -1,0 +1,24 @@
+"""What travels between clients and server, in as few bytes as we know how, and how many those were."""
+
+from laconic.wire.buffer import WireError
+from laconic.wire.codec import Encoded, decode, encode, encode_detailed, size
+from laconic.wire.ledger import Counts, Hop, Ledger
+from laconic.wire.message import EMPTY, Bits, Floats, Ints, Message, Sparse
+
+__all__ = [
+    "EMPTY",
+    "Bits",
+    "Counts",
+    "Encoded",
+    "Floats",
+    "Hop",
+    "Ints",
+    "Ledger",
+    "Message",
+    "Sparse",
+    "WireError",
+    "decode",
+    "encode",
+    "encode_detailed",
+    "size",
+]

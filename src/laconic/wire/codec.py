@@ -1,0 +1,145 @@
+"""Messages to bytes and back: a head, each field in the shortest form found, a checksum (see docs/wire.md)."""
+
+import zlib
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from laconic.wire.buffer import Reader, WireError, write_varint
+from laconic.wire.fields import Part, read_field, write_field
+from laconic.wire.message import ARRAY_KINDS, Message, Sparse, plain
+
+VERSION = 1
+MAX_BYTES = 1 << 28  # of arrays in one message, unless the caller says otherwise
+FREE_BYTES = 1 << 24  # what a message of few bytes may ask us to hold
+PAID_BYTES = 1 << 12  # and for each byte that it has, this much more
+
+M = TypeVar("M", bound=Message)
+
+
+class Encoded(NamedTuple):
+    data: bytes
+    fields: dict[str, Part]
+
+    @property
+    def envelope_bytes(self) -> int:
+        return len(self.data) - sum(len(part.data) for part in self.fields.values())
+
+
+def encode(message: Message, base: Message | None = None) -> bytes:
+    """Bytes that decode to an equal message; base: one of the same class that the other end holds too."""
+    return encode_detailed(message, base).data
+
+
+def size(message: Message, base: Message | None = None) -> int:
+    return len(encode(message, base))
+
+
+def encode_detailed(message: Message, base: Message | None = None) -> Encoded:
+    """The bytes, and which of them each field took by what method."""
+    check_base(type(message), base)
+    encoded = assemble(message, base, tight=True)
+    claimed_bytes = sum(part.claimed_bytes for part in encoded.fields.values())
+    if claimed_bytes > allowance(len(encoded.data)):  # so well compressed that a reader would take it for a bomb
+        return assemble(message, base, tight=False)
+    return encoded
+
+
+def decode(cls: type[M], data: bytes, base: Message | None = None, *, max_bytes: int = MAX_BYTES) -> M:
+    """The message in these bytes, else WireError. max_bytes: most memory its arrays may take."""
+    check_base(cls, base)
+    names = flag_names(cls)
+    n_head, n_check = head_width(len(names)), 2 if len(data) < 258 else 4
+    if len(data) < n_head + n_check:
+        raise WireError(f"{len(data)} bytes are too few for a {cls.__name__}")
+    head = int.from_bytes(data[:n_head], "little")
+    version, on_base, flags = head & 15, head >> 4 & 1, head >> 5
+    if version != VERSION:
+        raise WireError(f"version {version}; this end speaks version {VERSION}")
+    if on_base and base is None:
+        raise WireError(f"this {cls.__name__} was coded against an earlier one; pass that as base")
+    body = data[:-n_check]
+    if data[-n_check:] != checksum(cls, body, base if on_base else None):
+        raise WireError(f"checksum fails: damaged, no {cls.__name__}, or coded against another base")
+    if flags >> len(names):
+        raise WireError(f"flags {flags:b}; {cls.__name__} has {len(names)}")
+    is_set = {name: bool(flags >> k & 1) for k, name in enumerate(names)}
+    reader = Reader(body, min(allowance(len(data)), max_bytes))
+    reader.take(n_head)
+    last = last_array(cls, is_set)
+    values: dict[str, Any] = {}
+    for name, kind, optional in cls.schema:
+        if optional and not is_set["has " + name]:
+            values[name] = None
+        elif kind == "bool":
+            values[name] = is_set[name]
+        else:
+            values[name] = read_field(reader, kind, getattr(base, name) if on_base else None, is_last=name == last)
+    reader.finish()
+    return cls(**values)
+
+
+def assemble(message: Message, base: Message | None, *, tight: bool) -> Encoded:
+    cls, parts = type(message), {}
+    has = {"has " + name: getattr(message, name) is not None for name, _, _ in message.schema}
+    is_set = {name: has[name] if name in has else bool(getattr(message, name)) for name in flag_names(cls)}
+    last = last_array(cls, is_set)
+    for name, kind, _ in message.schema:
+        part = write_field(kind, getattr(message, name), getattr(base, name, None), tight=tight)
+        if part.data and is_array(kind) and name != last:
+            part = part._replace(data=write_varint(len(part.data)) + part.data)
+        parts[name] = part
+    on_base = any(part.on_base for part in parts.values())
+    head = VERSION | on_base << 4 | sum(flag << k for k, flag in enumerate(is_set.values(), start=5))
+    body = head.to_bytes(head_width(len(is_set)), "little") + b"".join(part.data for part in parts.values())
+    return Encoded(body + checksum(cls, body, base if on_base else None), parts)
+
+
+def check_base(cls: type[Message], base: Message | None) -> None:
+    if base is not None and type(base) is not cls:
+        raise ValueError(f"base is a {type(base).__name__}; a {cls.__name__} was due")
+
+
+def flag_names(cls: type[Message]) -> list[str]:
+    """What the head's flags stand for: "has x" for each field that may be None, "x" for each bool."""
+    return [
+        flag
+        for name, kind, optional in cls.schema
+        for flag, is_due in (("has " + name, optional), (name, kind == "bool"))
+        if is_due
+    ]
+
+
+def head_width(n_flags: int) -> int:
+    return -(-(5 + n_flags) // 8)
+
+
+def is_array(kind: str) -> bool:
+    return kind in ARRAY_KINDS or kind == "sparse"
+
+
+def last_array(cls: type[Message], is_set: dict[str, bool]) -> str | None:
+    """The array that needs no length, because nothing follows it."""
+    present = [field for field in cls.schema if field.kind != "bool" and is_set.get("has " + field.name, True)]
+    return present[-1].name if present and is_array(present[-1].kind) else None
+
+
+def allowance(n_bytes: int) -> int:
+    return FREE_BYTES + PAID_BYTES * n_bytes
+
+
+def checksum(cls: type[Message], body: bytes, base: Message | None) -> bytes:
+    """CRC-32 of schema, base and body, so that none of them can differ unnoticed; its low half if the body is short.
+
+    The link below guards against noise; this is for mistaken bases and classes, which show again in the next message.
+    So two bytes do where four would be a sixth of the message.
+    """
+    crc = zlib.crc32(repr((cls.__name__, *map(tuple, cls.schema))).encode())
+    for name, _, _ in cls.schema if base is not None else ():
+        value = getattr(base, name)
+        for part in value if isinstance(value, Sparse) else (value,):
+            if isinstance(part, np.ndarray):
+                crc = zlib.crc32(repr((part.shape, part.dtype.name)).encode() + plain(part).tobytes(), crc)
+            else:
+                crc = zlib.crc32(repr(part).encode(), crc)
+    return zlib.crc32(body, crc).to_bytes(4, "little")[: 2 if len(body) < 256 else 4]

@@ -1,0 +1,82 @@
+"""Floats, bit for bit: plain, byte planes, or as integers in the order of their values under the integers' model."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.wire import ints, planes
+from laconic.wire.bits import shorter
+
+PLAIN, PLANES, MODEL = ints.PLAIN, ints.PLANES, ints.MODEL
+PLANES_ON_BASE, MODEL_ON_BASE = ints.ON_BASE + PLANES, ints.ON_BASE + MODEL
+NAMES = {method: ints.NAMES[method] for method in (PLAIN, PLANES, MODEL, PLANES_ON_BASE, MODEL_ON_BASE)}
+MAX_MODELLED = 1 << 17
+
+
+def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | None) -> tuple[int, bytes]:
+    best = (PLAIN, array.tobytes())
+    if array.size == 0:
+        return best
+    ordered, n_columns = order(array), array.shape[-1] if array.ndim else 1
+    best = shorter(best, PLANES, planes.squeeze(rotate(array)))
+    if array.size <= MAX_MODELLED:
+        best = shorter(best, MODEL, ints.write_model(ordered.astype(np.int64), None, n_columns, len(best[1])))
+    if base is not None:
+        start = order(base)
+        steps = ordered - start  # wraps at its own width, as the way back does
+        best = shorter(best, PLANES_ON_BASE, planes.squeeze(ints.zigzag(steps)))
+        if array.size <= MAX_MODELLED:
+            hints = ints.bit_lengths(start.astype(np.int64))
+            code = ints.write_model(steps.astype(np.int64), hints, n_columns, len(best[1]))
+            best = shorter(best, MODEL_ON_BASE, code)
+    return best
+
+
+def decode(
+    method: int, payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], base: NDArray[np.floating[Any]] | None
+) -> NDArray[np.floating[Any]]:
+    """base: given for the methods that need it."""
+    if method == PLAIN:
+        return ints.read_plain(payload, shape, dtype)
+    n, n_columns = math.prod(shape), shape[-1] if shape else 1
+    signed, unsigned = np.dtype(f"<i{dtype.itemsize}"), np.dtype(f"<u{dtype.itemsize}")
+    if method == PLANES:
+        return unrotate(planes.unsqueeze(payload, n, unsigned), dtype).reshape(shape)
+    if method == MODEL:
+        ordered = ints.from_int64(ints.read_model(payload, n, None, n_columns), signed)
+        return unorder(ordered, dtype).reshape(shape)
+    assert base is not None
+    start = order(base)
+    steps: NDArray[np.integer[Any]]
+    if method == PLANES_ON_BASE:
+        steps = ints.unzigzag(planes.unsqueeze(payload, n, unsigned))
+    else:
+        hints = ints.bit_lengths(start.astype(np.int64))
+        steps = ints.from_int64(ints.read_model(payload, n, hints, n_columns), signed)
+    return unorder(start + steps, dtype).reshape(shape)
+
+
+def order(array: NDArray[np.floating[Any]]) -> NDArray[np.signedinteger[Any]]:
+    """Flat integers that rise with the values: 0.0 is 0, -0.0 is -1."""
+    raw: NDArray[np.signedinteger[Any]] = array.ravel().view(f"<i{array.itemsize}")
+    return np.where(raw < 0, raw ^ np.iinfo(raw.dtype).max, raw)
+
+
+def unorder(ordered: NDArray[np.integer[Any]], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
+    floats: NDArray[np.floating[Any]] = np.where(ordered < 0, ordered ^ np.iinfo(ordered.dtype).max, ordered).view(
+        dtype
+    )
+    return floats
+
+
+def rotate(array: NDArray[np.floating[Any]]) -> NDArray[np.unsignedinteger[Any]]:
+    """Sign moved below the mantissa, so that the first byte is all exponent (of float32)."""
+    raw: NDArray[np.unsignedinteger[Any]] = array.ravel().view(f"<u{array.itemsize}")
+    return np.asarray(raw << 1 | raw >> (8 * array.itemsize - 1))
+
+
+def unrotate(rotated: NDArray[np.unsignedinteger[Any]], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
+    floats: NDArray[np.floating[Any]] = (rotated >> 1 | rotated << (8 * dtype.itemsize - 1)).view(dtype)
+    return floats

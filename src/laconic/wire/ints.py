@@ -1,0 +1,159 @@
+"""Integers: plain, Rice, byte planes, or a model of their bit lengths; as they are or as steps from the base."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.wire import planes
+from laconic.wire.bits import choose_shift, shorter
+from laconic.wire.buffer import WireError
+
+PLAIN, RICE, PLANES, MODEL = 0, 1, 2, 3
+ON_BASE = 8  # added to a method: what it codes are steps from the base
+NAMES = {PLAIN: "plain", RICE: "rice", PLANES: "planes", MODEL: "model"}
+NAMES |= {ON_BASE + method: f"{NAMES[method]} on base" for method in (RICE, PLANES, MODEL)}
+MAX_MODELLED = 1 << 18  # the model takes half a microsecond a number; beyond this, planes must do
+MAX_RICE = 1 << 40
+
+
+def encode(array: NDArray[np.integer[Any]], base: NDArray[np.integer[Any]] | None) -> tuple[int, bytes]:
+    """The shortest form found, and which; steps or numbers are left untried where their sizes say so."""
+    best, values = (PLAIN, array.tobytes()), as_int64(array)
+    n_columns = array.shape[-1] if array.ndim else 1
+    if base is None or not array.size:
+        return encode_values(best, values, n_columns) if array.size else best
+    start = as_int64(base)
+    steps = values - start
+    plain_bits, step_bits = bit_lengths(values).sum(), bit_lengths(steps).sum()
+    if step_bits <= plain_bits:
+        method, payload = encode_values(best, steps, n_columns, bit_lengths(start))
+        best = (method if method == PLAIN else ON_BASE + method, payload)
+    if plain_bits <= 1.3 * step_bits:
+        best = encode_values(best, values, n_columns)
+    return best
+
+
+def encode_values(
+    best: tuple[int, bytes], values: NDArray[np.int64], n_columns: int, hints: NDArray[np.int64] | None = None
+) -> tuple[int, bytes]:
+    """The shortest of `best` and the ways to write these numbers."""
+    unsigned = zigzag(values)
+    if unsigned.max() < MAX_RICE:
+        best = shorter(best, RICE, write_rice(unsigned.astype(np.int64), len(best[1])))
+    if values.size <= MAX_MODELLED:
+        best = shorter(best, MODEL, write_model(values, hints, n_columns, len(best[1])))
+    narrow = unsigned.astype(np.min_scalar_type(unsigned.max()))
+    return shorter(best, PLANES, bytes([narrow.itemsize]) + planes.squeeze(narrow))
+
+
+def decode(
+    method: int, payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], base: NDArray[np.integer[Any]] | None
+) -> NDArray[np.integer[Any]]:
+    """base: given for the methods that need it."""
+    if method == PLAIN:
+        return read_plain(payload, shape, dtype)
+    n, n_columns = math.prod(shape), shape[-1] if shape else 1
+    if base is None:
+        return from_int64(decode_values(method, payload, n, n_columns), dtype).reshape(shape)
+    start = as_int64(base)
+    steps = decode_values(method - ON_BASE, payload, n, n_columns, bit_lengths(start))
+    return from_int64(start + steps, dtype).reshape(shape)
+
+
+def read_plain(payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if len(payload) != n_bytes:
+        raise WireError(f"{len(payload)} bytes of {dtype}; shape {shape} takes {n_bytes}")
+    return np.frombuffer(payload, dtype).reshape(shape).copy()
+
+
+def decode_values(
+    method: int, payload: bytes, n: int, n_columns: int, hints: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    if method == RICE:
+        return read_rice(payload, n)
+    if method == MODEL:
+        return read_model(payload, n, hints, n_columns)
+    if payload[:1] not in (b"\1", b"\2", b"\4", b"\x08"):
+        raise WireError(f"planes of {payload[:1]!r} bytes; 1, 2, 4 or 8 was due")
+    return unzigzag(planes.unsqueeze(payload[1:], n, np.dtype(f"<u{payload[0]}"))).astype(np.int64)
+
+
+def write_rice(values: NDArray[np.int64], limit: int) -> bytes:
+    """Rice code, or `limit` bytes of nothing where it would be longer."""
+    from laconic.wire import kernels
+
+    shift, n_bits = choose_shift(values)
+    if n_bits >= 8 * limit:
+        return bytes(limit)
+    buffer = np.zeros(-(-n_bits // 8), np.uint8)
+    kernels.write_rice(values, shift, buffer)
+    return bytes([shift]) + buffer.tobytes()
+
+
+def read_rice(payload: bytes, n: int) -> NDArray[np.int64]:
+    from laconic.wire import kernels
+
+    values = np.zeros(n, np.int64)
+    if not payload or payload[0] > 40 or n > 8 * len(payload):
+        raise WireError(f"{len(payload)} bytes cannot hold {n} Rice codes")
+    used = kernels.read_rice(values, payload[0], np.frombuffer(bytearray(payload[1:]), np.uint8))
+    if -(-used // 8) != len(payload) - 1:
+        raise WireError(f"{len(payload)} bytes of Rice codes are not the {n} due")
+    return (values >> 1) ^ -(values & 1)
+
+
+def write_model(values: NDArray[np.int64], hints: NDArray[np.int64] | None, n_columns: int, limit: int) -> bytes:
+    """The model's code, or `limit` bytes of nothing where it would be longer."""
+    from laconic.wire import kernels
+
+    widest, buffer = int(bit_lengths(values).max()), np.zeros(limit, np.uint8)
+    hints = np.zeros_like(values) if hints is None else hints
+    n_bytes = kernels.code_integers(values.copy(), hints, n_columns, widest, buffer, False)
+    return bytes([widest]) + buffer[:n_bytes].tobytes()
+
+
+def read_model(payload: bytes, n: int, hints: NDArray[np.int64] | None, n_columns: int) -> NDArray[np.int64]:
+    from laconic.wire import kernels
+
+    if not payload or payload[0] > 64 or n > MAX_MODELLED:
+        raise WireError(f"{n} numbers modelled by {payload[:1]!r}; at most {MAX_MODELLED} of up to 64 bits were due")
+    values, buffer = np.zeros(n, np.int64), np.frombuffer(bytearray(payload[1:]), np.uint8)
+    used = kernels.code_integers(
+        values, np.zeros_like(values) if hints is None else hints, n_columns, payload[0], buffer, True
+    )
+    if used < len(buffer):
+        raise WireError(f"the {len(buffer)} bytes of the model's code are not {n} numbers")
+    return values
+
+
+def as_int64(array: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Flat; uint64 wraps, which loses nothing."""
+    return array.ravel().astype(np.int64)
+
+
+def from_int64(values: NDArray[np.int64], dtype: np.dtype[Any]) -> NDArray[np.integer[Any]]:
+    if dtype.itemsize < 8:
+        bounds = np.iinfo(dtype)
+        if values.min() < bounds.min or values.max() > bounds.max:
+            raise WireError(f"numbers from {values.min()} to {values.max()} do not fit {dtype}")
+    return values.astype(dtype)
+
+
+def bit_lengths(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0 for 0, 1 for 1, 2 for 2 and 3, ... of the size without its sign, as kernels.code_integers counts them."""
+    sizes = np.abs(values).view(np.uint64)
+    lengths = np.frexp(sizes.astype(np.float64))[1].astype(np.int64)
+    rounded_up = (lengths > 0) & (sizes >> (lengths - 1).clip(0, 63).astype(np.uint64) == 0)
+    return np.asarray(lengths - rounded_up)
+
+
+def zigzag(values: NDArray[np.signedinteger[Any]]) -> NDArray[np.unsignedinteger[Any]]:
+    """0, -1, 1, -2, ... as 0, 1, 2, 3, ... at the same width."""
+    return ((values << 1) ^ (values >> (8 * values.itemsize - 1))).view(f"<u{values.itemsize}")
+
+
+def unzigzag(unsigned: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.signedinteger[Any]]:
+    return ((unsigned >> 1) ^ -(unsigned & 1)).view(f"<i{unsigned.itemsize}")
