@@ -1,13 +1,15 @@
 """The coders' inner loops, @njit only: no checks. One loop both writes and reads, so the halves cannot drift."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-compiled = njit(nogil=True, cache=True)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+compiled: Decorator = njit(nogil=True, cache=True)
 # For what runs once per bit: handing over the arrays would take a third of the time.
-inlined = njit(nogil=True, cache=True, inline="always")
+inlined: Decorator = njit(nogil=True, cache=True, inline="always")
 
 # All arithmetic is on integers: a float rounded otherwise at the far end would derail an adaptive reader.
 REACH = 3072  # log-odds are fixed point, 1/256 nat, within +-12 nats
