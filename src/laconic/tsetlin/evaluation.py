@@ -93,17 +93,9 @@ def draw_wide_bitmaps(rows, image, bitmaps, layout):
 
 
 @inline
-def conjoin4(bitmaps, lane, lists, entry, end, patches):
-    """The patches, of these in 4 lanes, on which all literals of a list hold; lists come in groups of four."""
-    while entry < end:
-        for i in range(4):
-            patches = and4(patches, load4(bitmaps, lane + int64(lists[entry + i])))
-        entry += 4
-    return patches
-
-
-@inline
-def conjoin8(bitmaps, lane, lists, entry, end, patches):
+def conjoin8(bitmaps, lane, literals, patches):
+    """Those of the patches in 8 lanes on which all literals of a list hold; lists come in groups of four."""
+    lists, entry, end = literals
     while entry < end:
         for i in range(4):
             patches = and8(patches, load8(bitmaps, lane + int64(lists[entry + i])))
@@ -112,47 +104,43 @@ def conjoin8(bitmaps, lane, lists, entry, end, patches):
 
 
 @inline
-def conjoin16(bitmaps, lane, second, lists, entry, end, patches, more):
-    """Two vectors at once, the second one starting `second` lanes after the first."""
-    while entry < end:
-        for i in range(4):
-            literal = lane + int64(lists[entry + i])
-            patches = and8(patches, load8(bitmaps, literal))
-            more = and8(more, load8(bitmaps, literal + second))
-        entry += 4
-    return patches, more
+def narrow(width, bitmaps, lane, n_lanes, literals, source, target):
+    """Patches of a window from `source`, less those on which a literal fails, to `target`; -1 if any are left, else 0.
 
-
-@inline
-def match_clause(bitmaps, windows, layout, clause, matches, at):
-    """Stores the patches on which all literals of a clause hold; -1 if there are any, else 0."""
-    width = windows.width[clause]
-    lane = int64(windows.first_lane[clause])
-    mask = clause * layout.mask_lanes
-    entry = clause * layout.list_capacity
-    end = entry + 4 * int64(windows.n_groups[clause])
-    lists, masks = windows.lists, windows.masks
-    if width == HALF:
-        half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
-        store4(matches, at, half)
+    The window starts at `lane` of n_lanes; literals are (lists, first entry, end), source and target (array, index).
+    """
+    lists, entry, end = literals
+    (origin, at), (goal, to) = source, target
+    if width == HALF:  # as conjoin8 with half the lanes
+        half = load4(origin, at)
+        while entry < end:
+            for i in range(4):
+                half = and4(half, load4(bitmaps, lane + int64(lists[entry + i])))
+            entry += 4
+        store4(goal, to, half)
         return any4(half)
     if width == SINGLE:
-        single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
-        store8(matches, at, single)
+        single = conjoin8(bitmaps, lane, literals, load8(origin, at))
+        store8(goal, to, single)
         return any8(single)
-    if width == DOUBLE:
-        second = min(8, layout.n_lanes - 8 - lane)  # the second vector ends with the grid
-        one, two = conjoin16(bitmaps, lane, second, lists, entry, end, load8(masks, mask), load8(masks, mask + 8))
-        store8(matches, at, one)
-        store8(matches, at + 8, two)
+    if width == DOUBLE:  # both vectors in one pass through the list; the second one ends with the grid
+        second = min(8, n_lanes - 8 - lane)
+        one, two = load8(origin, at), load8(origin, at + 8)
+        while entry < end:
+            for i in range(4):
+                literal = lane + int64(lists[entry + i])
+                one = and8(one, load8(bitmaps, literal))
+                two = and8(two, load8(bitmaps, literal + second))
+            entry += 4
+        store8(goal, to, one)
+        store8(goal, to + 8, two)
         return any8(or8(one, two))
-    fired = int64(0)
+    left = int64(0)
     for v in range(width - 1):  # none if nothing can match
-        start = min(lane + 8 * v, layout.n_lanes - 8)
-        some = conjoin8(bitmaps, start, lists, entry, end, load8(masks, mask + 8 * v))
-        store8(matches, at + 8 * v, some)
-        fired |= any8(some)
-    return fired
+        some = conjoin8(bitmaps, min(lane + 8 * v, n_lanes - 8), literals, load8(origin, at + 8 * v))
+        store8(goal, to + 8 * v, some)
+        left |= any8(some)
+    return left
 
 
 def make_evaluator(width: int) -> Any:
@@ -165,74 +153,42 @@ def make_evaluator(width: int) -> Any:
 
     @kernel
     def sift(stretch, layout, space, windows, order):
+        """Survivors among the clauses order[first:end], their patches in matches[start:]; how many."""
         keep_apart()
-        bitmaps, matches, survivors, lists, masks = (
-            space.bitmaps,
-            space.matches,
-            space.survivors,
-            windows.lists,
-            windows.masks,
-        )
-        alive, at = int64(0), stretch[2]
-        for i in range(stretch[0], stretch[1]):
+        first, end, at = stretch
+        alive = int64(0)
+        for i in range(first, end):
             clause = int64(order[i])
             if windows.width[clause] != width:  # since the last sort
                 continue
-            lane = int64(windows.first_lane[clause])
             entry = clause * layout.list_capacity
-            end = entry + 4 * min(int64(windows.n_groups[clause]), SIFTED_GROUPS)
-            mask = clause * layout.mask_lanes
-            if width == HALF:
-                half = conjoin4(bitmaps, lane, lists, entry, end, load4(masks, mask))
-                store4(matches, at, half)
-                fired = any4(half)
-            elif width == SINGLE:
-                single = conjoin8(bitmaps, lane, lists, entry, end, load8(masks, mask))
-                store8(matches, at, single)
-                fired = any8(single)
-            else:
-                second = min(8, layout.n_lanes - 8 - lane)
-                one, two = load8(masks, mask), load8(masks, mask + 8)
-                one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
-                store8(matches, at, one)
-                store8(matches, at + 8, two)
-                fired = any8(or8(one, two))
-            survivors[alive] = clause
-            alive -= fired
-            at += lanes & fired
+            few = windows.lists, entry, entry + 4 * min(int64(windows.n_groups[clause]), SIFTED_GROUPS)
+            mask = windows.masks, clause * layout.mask_lanes
+            lane = int64(windows.first_lane[clause])
+            left = narrow(width, space.bitmaps, lane, layout.n_lanes, few, mask, (space.matches, at))
+            space.survivors[alive] = clause
+            alive -= left
+            at += lanes & left  # what did not survive is overwritten: a smaller working set
         return alive
 
     @kernel
     def finish(alive, votes, rows, layout, space, windows, tally):
+        """Outputs and matches of the survivors; the tally is (lanes of matches in use, two sums of votes)."""
         keep_apart()
         matched, raised_sum, lowered_sum = tally
         at = matched
-        bitmaps, matches, lists = space.bitmaps, space.matches, windows.lists
         raised_votes, lowered_votes = advance(votes, rows[0]), advance(votes, rows[1])
         for i in range(alive):
             clause = int64(space.survivors[i])
-            lane = int64(windows.first_lane[clause])
             entry = clause * layout.list_capacity
             end = entry + 4 * int64(windows.n_groups[clause])
-            entry += 4 * SIFTED_GROUPS
-            if width == HALF:
-                half = conjoin4(bitmaps, lane, lists, entry, end, load4(matches, at))
-                store4(matches, matched, half)
-                fired = any4(half)
-            elif width == SINGLE:
-                single = conjoin8(bitmaps, lane, lists, entry, end, load8(matches, at))
-                store8(matches, matched, single)
-                fired = any8(single)
-            else:
-                second = min(8, layout.n_lanes - 8 - lane)
-                one, two = load8(matches, at), load8(matches, at + 8)
-                one, two = conjoin16(bitmaps, lane, second, lists, entry, end, one, two)
-                store8(matches, matched, one)
-                store8(matches, matched + 8, two)
-                fired = any8(or8(one, two))
+            others = windows.lists, entry + 4 * SIFTED_GROUPS, end
+            source, target = (space.matches, at), (space.matches, matched)
+            lane = int64(windows.first_lane[clause])
+            fired = narrow(width, space.bitmaps, lane, layout.n_lanes, others, source, target)
             at += lanes
             space.match_at[clause] = matched
-            matched += lanes & fired  # what did not fire is overwritten: a smaller working set
+            matched += lanes & fired
             space.outputs[clause] = uint8(fired)
             raised_sum += int64(raised_votes[clause]) & fired
             lowered_sum += int64(lowered_votes[clause]) & fired
@@ -256,7 +212,11 @@ def finish_others(stretch, votes, rows, layout, space, windows, agenda, tally):
         width, listed = min(windows.width[clause], WIDE), agenda.listed[clause] & WIDTHS
         if width == NEVER or (width != WIDE if i < stretch[2] else width == listed):
             continue  # listed elsewhere
-        fired = match_clause(space.bitmaps, windows, layout, clause, space.matches, matched)
+        entry = clause * layout.list_capacity
+        literals = windows.lists, entry, entry + 4 * int64(windows.n_groups[clause])
+        mask = windows.masks, clause * layout.mask_lanes
+        lane, target = int64(windows.first_lane[clause]), (space.matches, matched)
+        fired = narrow(windows.width[clause], space.bitmaps, lane, layout.n_lanes, literals, mask, target)
         space.match_at[clause] = matched
         matched += layout.mask_lanes & fired
         space.outputs[clause] = uint8(fired)

@@ -11,20 +11,14 @@ from numba import int32, int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
-from laconic.tsetlin.evaluation import conjoin4, conjoin8, conjoin16, draw_bitmaps, draw_wide_bitmaps
+from laconic.tsetlin.evaluation import conjoin8, draw_bitmaps, draw_wide_bitmaps, narrow
 from laconic.tsetlin.geometry import Geometry, Layout, Shape, aligned, geometry
 from laconic.tsetlin.kernels import Samples
 from laconic.tsetlin.vectors import (
     advance,
-    any4,
-    any8,
     bare,
     keep_apart,
-    load4,
-    load8,
-    or8,
     splat8,
-    store4,
     store8,
     trailing_zeros,
 )
@@ -35,6 +29,7 @@ from laconic.tsetlin.windows import (
     LOW,
     ONE,
     SINGLE,
+    WIDE,
     Agenda,
     Windows,
     entry_point,
@@ -42,8 +37,7 @@ from laconic.tsetlin.windows import (
     kernel,
     make_agenda,
     make_windows,
-    read_includes,
-    refresh_window,
+    read_windows,
     sort_agenda,
 )
 
@@ -70,6 +64,9 @@ class Program(NamedTuple):
     """The clauses that can fire, packed in the order of evaluation: a run through them is a run through memory."""
 
     n_clauses: int
+    singles: int  # the first clause whose window is a vector wide; before it, those of half a vector
+    doubles: int
+    wides: int
     stride: int
     layout: Layout
     clauses: NDArray[np.int32]  # index over all banks
@@ -132,6 +129,9 @@ def compile_clauses(
     lanes = np.where(widths == HALF, 4, 8 * (widths - 1))
     program = Program(
         n_clauses=n_listed,
+        singles=int(np.searchsorted(widths, SINGLE)),
+        doubles=int(np.searchsorted(widths, DOUBLE)),
+        wides=int(np.searchsorted(widths, WIDE)),
         stride=stride,
         layout=layout,
         clauses=first + order,
@@ -154,7 +154,7 @@ def make_block(tables: Geometry, n_clauses: int, n_classes: int) -> Block:
         size=size,
         n_words=n_words,
         bitmaps=aligned((1 if is_flat else size) * tables.bitmap_lanes + 64, np.uint64),
-        partial=aligned(size * 16, np.uint64),
+        partial=aligned(size * tables.layout.mask_lanes, np.uint64),
         square=aligned(64, np.uint64),
         fired=aligned(n_clauses * n_words, np.uint64),
         sums=aligned(n_classes * n_words * 64, np.int32),
@@ -191,66 +191,38 @@ def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):
                 block.bitmaps[layout.negated + lane] = square[32 + i]
 
 
-@kernel
-def fire_windows(n_images, program, block):
-    """Fired bits of all clauses, over the images whose bitmaps are in the block.
+def make_firing(expected: int) -> Any:
+    """Fired bits over the images whose bitmaps are in the block, for clauses whose windows have one width (WIDE: any).
 
     A few literals of a clause are tried on all images, without branches; the others only on the images left.
     """
-    keep_apart()
-    layout, lists, masks, partial = program.layout, program.lists, program.masks, block.partial
-    bitmaps, per_image = block.bitmaps, 2 * layout.negated
-    for i in range(program.n_clauses):
-        width = program.widths[i]
-        lane = int64(program.first_lanes[i])
-        mask = int64(program.mask_starts[i])
-        entry, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
-        middle = min(entry + SIFTED_LITERALS, end)
-        left, fired = word(0), word(0)
-        if width == HALF:
-            half = load4(masks, mask)
+
+    @kernel
+    def fire_stretch(first, last, n_images, program, block):
+        keep_apart()
+        lists, masks, n_lanes = program.lists, program.masks, program.layout.n_lanes
+        per_image, per_window = 2 * program.layout.negated, program.layout.mask_lanes
+        for i in range(first, last):
+            width = program.widths[i] if expected == WIDE else expected
+            lane = int64(program.first_lanes[i])
+            start, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
+            middle = min(start + SIFTED_LITERALS, end)
+            mask, few, others = (masks, int64(program.mask_starts[i])), (lists, start, middle), (lists, middle, end)
+            left, fired = word(0), word(0)
             for j in range(n_images):
-                patches4 = conjoin4(bitmaps, lane + j * per_image, lists, entry, middle, half)
-                store4(partial, 4 * j, patches4)
-                left |= word(any4(patches4) & 1) << word(j)
+                bitmaps, patches = advance(block.bitmaps, j * per_image), (block.partial, j * per_window)
+                left |= word(narrow(width, bitmaps, lane, n_lanes, few, mask, patches) & 1) << word(j)
             while left:
                 j = int64(trailing_zeros(left))
                 left &= left - ONE
-                patches4 = conjoin4(bitmaps, lane + j * per_image, lists, middle, end, load4(partial, 4 * j))
-                fired |= word(any4(patches4) & 1) << word(j)
-        elif width == SINGLE:
-            single = load8(masks, mask)
-            for j in range(n_images):
-                patches8 = conjoin8(bitmaps, lane + j * per_image, lists, entry, middle, single)
-                store8(partial, 8 * j, patches8)
-                left |= word(any8(patches8) & 1) << word(j)
-            while left:
-                j = int64(trailing_zeros(left))
-                left &= left - ONE
-                patches8 = conjoin8(bitmaps, lane + j * per_image, lists, middle, end, load8(partial, 8 * j))
-                fired |= word(any8(patches8) & 1) << word(j)
-        elif width == DOUBLE:
-            second = min(8, layout.n_lanes - 8 - lane)
-            one, two = load8(masks, mask), load8(masks, mask + 8)
-            for j in range(n_images):
-                patches8, more = conjoin16(bitmaps, lane + j * per_image, second, lists, entry, middle, one, two)
-                store8(partial, 16 * j, patches8)
-                store8(partial, 16 * j + 8, more)
-                left |= word(any8(or8(patches8, more)) & 1) << word(j)
-            while left:
-                j = int64(trailing_zeros(left))
-                left &= left - ONE
-                start, more = load8(partial, 16 * j), load8(partial, 16 * j + 8)
-                patches8, more = conjoin16(bitmaps, lane + j * per_image, second, lists, middle, end, start, more)
-                fired |= word(any8(or8(patches8, more)) & 1) << word(j)
-        else:
-            for j in range(n_images):
-                hit = int64(0)
-                for v in range(width - 1):
-                    at = j * per_image + min(lane + 8 * v, layout.n_lanes - 8)
-                    hit |= any8(conjoin8(bitmaps, at, lists, entry, end, load8(masks, mask + 8 * v)))
-                fired |= word(hit & 1) << word(j)
-        block.fired[i] = fired
+                bitmaps, patches = advance(block.bitmaps, j * per_image), (block.partial, j * per_window)
+                fired |= word(narrow(width, bitmaps, lane, n_lanes, others, patches, patches) & 1) << word(j)
+            block.fired[i] = fired
+
+    return fire_stretch
+
+
+fire_half, fire_single, fire_double, fire_wide = (make_firing(width) for width in (HALF, SINGLE, DOUBLE, WIDE))
 
 
 @kernel
@@ -258,8 +230,8 @@ def fire_flat(program, block):
     """The same over 512 flat samples, whose literals are vectors of 8 lanes."""
     keep_apart()
     for i in range(program.n_clauses):
-        entry, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
-        store8(block.fired, 8 * i, conjoin8(block.bitmaps, 0, program.lists, entry, end, splat8(ALL)))
+        literals = program.lists, int64(program.list_starts[i]), int64(program.list_starts[i + 1])
+        store8(block.fired, 8 * i, conjoin8(block.bitmaps, 0, literals, splat8(ALL)))
 
 
 @kernel
@@ -276,7 +248,11 @@ def fire(samples, first, count, program, block):
                 draw_wide_bitmaps(samples.rows, image, bitmaps, layout)
             else:
                 draw_bitmaps(samples.rows, image, bitmaps, layout)
-        fire_windows(count, program, block)
+        singles, doubles, wides = program.singles, program.doubles, program.wides
+        fire_half(0, singles, count, program, block)
+        fire_single(singles, doubles, count, program, block)
+        fire_double(doubles, wides, count, program, block)
+        fire_wide(wides, program.n_clauses, count, program, block)
 
 
 # ---------------------------------------------------------------- entry points
@@ -286,13 +262,11 @@ def _draft(draft):
     draft = bare(draft)
     layout, tables = draft.geometry
     includes, windows = draft.includes, draft.windows
+    read_windows((draft.n_clauses, draft.stride, draft.states), includes, windows, tables, layout)
     for clause in range(draft.n_clauses):
-        first = clause * draft.stride
-        read_includes(draft.states, includes, draft.stride, layout.n_words, clause)
-        refresh_window(int64(1), int64(1), includes, first, windows, tables, layout, clause)
         included = word(0)
         for w in range(layout.n_words):
-            included |= includes[first + w]
+            included |= includes[clause * draft.stride + w]
         if included == 0:
             windows.key[clause] = 0  # an empty clause is silent outside training
     return sort_agenda(draft.agenda, windows, draft.n_clauses)

@@ -65,6 +65,7 @@ from laconic.tsetlin.windows import (
     make_agenda,
     make_windows,
     read_includes,
+    read_windows,
     refresh_window,
     sort_agenda,
 )
@@ -104,9 +105,7 @@ class Feedback(NamedTuple):
     threshold: int  # T
     rate: float  # 256 / s: erase probability in units of a random byte
     boost: bool
-    signs_fixed: (
-        bool  # multi-class: clauses keep their sign, odd ones speak against; coalesced: the vote's own sign counts
-    )
+    signs_fixed: bool  # odd clauses always speak against (multi-class), or each as its vote says (coalesced)
 
 
 class Workspace(NamedTuple):
@@ -318,11 +317,11 @@ def make_trainer(is_flat: bool) -> Any:
         plain = every_byte(not feedback.boost)
         fraction = word((feedback.rate - whole) * 4294967296.0)
 
-        for clause in range(n_clauses):
-            read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
-            if not is_flat:
-                refresh_window(int64(1), int64(1), includes, clause * bank.stride, windows, tables, layout, clause)
-        if not is_flat:
+        if is_flat:
+            for clause in range(n_clauses):
+                read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
+        else:
+            read_windows((n_clauses, bank.stride, bank.states), includes, windows, tables, layout)
             n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
             n_listed = n_sorted
 

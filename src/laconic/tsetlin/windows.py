@@ -22,6 +22,7 @@ from laconic.tsetlin.vectors import (
     and8,
     and_not8,
     any8,
+    keep_apart,
     leading_zeros,
     load8,
     load_bytes,
@@ -240,6 +241,16 @@ def refresh_window(position_changed, pixels_changed, includes, first_word, windo
 def read_includes(states, includes, stride, n_words, clause):
     for w in range(n_words):
         includes[clause * stride + w] = top_bits(load_bytes(states, (clause * n_words + w) * 64))
+
+
+@kernel
+def read_windows(clauses, includes, windows, tables, layout):
+    """Include bits and windows of all clauses, from their states; clauses are (number, stride of includes, states)."""
+    keep_apart()
+    n_clauses, stride, states = clauses
+    for clause in range(n_clauses):
+        read_includes(states, includes, stride, layout.n_words, clause)
+        refresh_window(int64(1), int64(1), includes, clause * stride, windows, tables, layout, clause)
 
 
 @inline
