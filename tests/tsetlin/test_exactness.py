@@ -77,6 +77,8 @@ def test_kernels_equal_the_twin(shape, n_classes, n_clauses, threshold, specific
         Shape.image(64, 64, 6, patch=(8, 8)),
         Shape.image(100, 300, patch=(10, 10)),
         Shape.image(28, 28, patch=(28, 28)),
+        Shape.image(39, 16, 3, patch=(4, 3)),  # tall and narrow: the last stored row ends with its layer
+        Shape.image(79, 8, 2, patch=(8, 2)),
         Shape.flat(1568),
     ],
     ids=lambda shape: f"{shape.height}x{shape.width}x{shape.layers}",

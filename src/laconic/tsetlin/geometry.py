@@ -184,7 +184,9 @@ def _lay_out(shape: Shape) -> Layout:
         words_per_row = -(-shape.width // 64) + -(-shape.patch_width // 64) + 1  # shifts read past the last word
         rows_per_layer, row_bytes = shape.height, 8 * words_per_row
     else:
-        rows_per_layer, row_bytes = (lanes_per_bitmap + 1) * rows_per_lane, 8 // rows_per_lane
+        # vector loads run a lane past the last row, stores of 8 bytes a lane less a row
+        rows_per_layer = max((lanes_per_bitmap + 1) * rows_per_lane, shape.height + rows_per_lane)
+        row_bytes = 8 // rows_per_lane
     n_pixel_words = -(-shape.n_pixels // FEATURES_PER_WORD)
     patch_row_bytes = -(-shape.width * shape.layers // 8)
     return Layout(
