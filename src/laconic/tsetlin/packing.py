@@ -5,19 +5,24 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
 from laconic.tsetlin.geometry import Layout, Shape, aligned, geometry
 from laconic.tsetlin.kernels import Samples
 from laconic.tsetlin.vectors import (
+    and_not8,
+    any8,
     bare,
     load4,
+    load8,
     load_bytes,
     nonzero_bytes,
     nothing4,
     or4,
     shift_left4,
+    splat8,
     store4,
     store_word,
 )
@@ -59,12 +64,12 @@ def pack(shape: Shape, x: Any) -> Packed:
     )
     room = aligned(32, np.uint8), aligned(32, np.uint64)
     for first, raw in _in_padded_parts(bits):
+        part = Raw(len(raw), first, raw.reshape(-1), *room)
         if shape.is_flat:
-            _pack_flat(
-                Raw(len(raw), first, raw.reshape(-1), *room), packed, valid, shape.n_features, include_stride(shape)
-            )
+            excess = _pack_flat(part, packed, valid, shape.n_features, include_stride(shape))
         else:
-            _pack_images(Raw(len(raw), first, raw.reshape(-1), *room), packed, layout, shape.width)
+            excess = _pack_images(part, packed, layout, shape.width)
+        _check_range(np.asarray(x), excess)
     if shape.levels > 1 and not shape.is_flat:
         _check_nesting(shape, layout, packed.rows, n_samples)
     return Packed(shape, n_samples, packed)
@@ -100,37 +105,45 @@ def _as_bits(shape: Shape, x: NDArray[Any]) -> NDArray[np.uint8]:
         raise ValueError(
             f"x is {x.dtype}, bits (bool or integer 0/1) were due; booleanize it (laconic.tsetlin.booleanize)"
         )
-    if x.dtype != np.bool_ and x.size and (x.max() > 1 or (x.dtype.kind == "i" and x.min() < 0)):
+    x = np.ascontiguousarray(x)
+    if x.dtype.itemsize > 1:  # single bytes are checked while they are packed
+        _check_range(x, bool(x.size and (x.max() > 1 or x.min() < 0)))
+        x = x.astype(np.uint8)
+    return x.view(np.uint8).reshape(len(x), *full)
+
+
+def _check_range(x: NDArray[Any], is_wrong: bool) -> None:
+    if is_wrong:
         raise ValueError(
             f"x holds values from {x.min()} to {x.max()}, only 0 and 1 were due; "
             "booleanize it (laconic.tsetlin.booleanize)"
         )
-    x = np.ascontiguousarray(x)
-    bits = x.view(np.uint8) if x.dtype.itemsize == 1 else x.astype(np.uint8)
-    return bits.reshape(len(x), *full)
 
 
 @inline
 def _gather(bits, at, left):
-    """Up to 64 bytes of 0/1 → as many bits."""
+    """Up to 64 bytes of 0/1 → as many bits, and -1 if one of the bytes is above 1, else 0."""
     gathered = nonzero_bytes(load_bytes(bits, at))
-    return gathered & ((ONE << word(left)) - ONE) if left < 64 else gathered
+    excess = any8(and_not8(load8(bits, at), splat8(word(0x0101010101010101))))
+    return gathered & ((ONE << word(left)) - ONE) if left < 64 else gathered, excess
 
 
 @entry_point
 def _pack_flat(raw, packed, valid, n_features, stride):
-    """Literal words: 32 features and their negations; unused slots are false."""
+    """Literal words: 32 features and their negations; unused slots are false. True if a byte is above 1."""
     raw, packed = bare(raw), bare(packed)
-    n_words = valid.shape[0]
+    n_words, excess = valid.shape[0], int64(0)
     for i in range(raw.n_samples):
         to = (raw.first + i) * stride
         for feature in range(0, n_features, 64):
-            gathered = _gather(raw.bits, i * n_features + feature, n_features - feature)
+            gathered, wrong = _gather(raw.bits, i * n_features + feature, n_features - feature)
+            excess |= wrong
             for half in range(2):
                 w = feature // 32 + half
                 if w < n_words:
                     true = gathered >> word(32 * half) & LOW
                     packed.literals[to + w] = (true | ((true ^ LOW) << word(32))) & valid[w]
+    return excess != 0
 
 
 @inline
@@ -150,9 +163,9 @@ def _gather_columns(raw, at, n_columns, layers):
 
 @entry_point
 def _pack_images(raw, packed, layout, width):
-    """Both copies of each image. Stores of 8 bytes run into what is written next."""
+    """Both copies of each image, true if a byte is above 1. Stores of 8 bytes run into what is written next."""
     raw, packed = bare(raw), bare(packed)
-    layers = layout.layers
+    layers, excess = layout.layers, int64(0)
     row_bits = width * layers
     row_bytes = layout.image_bytes // (layers * layout.rows_per_layer)
     for i in range(raw.n_samples):
@@ -162,12 +175,15 @@ def _pack_images(raw, packed, layout, width):
             line = (raw.first + i) * layout.image_bytes + row * row_bytes
             if layers == 1:  # rows and patches are the same bits
                 for bit in range(0, width, 64):
-                    gathered = _gather(raw.bits, source + bit, width - bit)
+                    gathered, wrong = _gather(raw.bits, source + bit, width - bit)
+                    excess |= wrong
                     store_word(packed.patches, patch + bit // 8, gathered)
                     store_word(packed.rows, line + bit // 8, gathered)
             else:
                 for bit in range(0, row_bits, 64):
-                    store_word(packed.patches, patch + bit // 8, _gather(raw.bits, source + bit, row_bits - bit))
+                    gathered, wrong = _gather(raw.bits, source + bit, row_bits - bit)
+                    excess |= wrong
+                    store_word(packed.patches, patch + bit // 8, gathered)
                 for layer in range(0, layers, 32):
                     n_layers = min(32, layers - layer)
                     for column in range(0, width, 64):
@@ -175,6 +191,7 @@ def _pack_images(raw, packed, layout, width):
                         to = line + layer * layout.rows_per_layer * row_bytes + column // 8
                         for k in range(n_layers):
                             store_word(packed.rows, to + k * layout.rows_per_layer * row_bytes, raw.words[k])
+    return excess != 0
 
 
 def _check_nesting(shape: Shape, layout: Layout, rows: NDArray[np.uint8], n_samples: int) -> None:
