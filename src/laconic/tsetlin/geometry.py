@@ -153,13 +153,12 @@ class Geometry(NamedTuple):
         return 2 * self.layout.negated
 
 
-def aligned(shape: int | tuple[int, ...], dtype: Any, fill: int = 0) -> NDArray[Any]:
-    """A filled array that starts on a cache line, so that 64-byte rows never straddle two."""
-    count, item = int(np.prod(shape)), np.dtype(dtype).itemsize
-    raw = np.empty(count * item + 64, np.uint8)
+def aligned(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Zeros that start on a cache line, so that 64-byte rows never straddle two."""
+    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(n_bytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
-    array: NDArray[Any] = raw[start : start + count * item].view(dtype).reshape(shape)
-    array[...] = fill
+    array: NDArray[Any] = raw[start : start + n_bytes].view(dtype).reshape(shape)
     return array
 
 
