@@ -1,4 +1,4 @@
-"""`laconic bench tsetlin`: our Tsetlin engine and its peers on the same jobs, taking turns epoch by epoch.
+"""`laconic bench tsetlin`: our Tsetlin engine and its peers on the same jobs, taking turns at training.
 
 Machines are noisy and their speed drifts; turns let every engine meet the same drift, so that the ratios hold.
 """
@@ -147,15 +147,16 @@ def summarize(name: str, ours: Tally, others: Mapping[str, Tally]) -> dict[str, 
 
 
 def take_turns(job: Job, workers: Mapping[str, Worker], seeds: int, say: Callable[[str], None]) -> dict[str, Tally]:
-    """Every engine does an epoch before any does the next one; prediction follows the last."""
+    """Every engine takes its turn at training before any takes the next one; prediction follows the last."""
     tallies = {engine: Tally() for engine in workers}
     for seed in range(1, seeds + 1):
-        for epoch in range(job.epochs):
+        for epoch in range(0, job.epochs, job.epochs_per_fit):
             for engine, worker in workers.items():
                 reply = worker.ask("train", seed=seed, epoch=epoch)
                 tallies[engine].add("train", reply)
                 rate = reply["samples"] / reply["seconds"]
-                say(f"  seed {seed}/{seeds} epoch {epoch + 1}/{job.epochs} {engine}: trained {rate:,.0f}/s")
+                done = epoch + job.epochs_per_fit
+                say(f"  seed {seed}/{seeds} epoch {done}/{job.epochs} {engine}: trained {rate:,.0f}/s")
         for engine, worker in workers.items() if job.n_test else ():
             reply = worker.ask("predict")
             tallies[engine].add("predict", reply)

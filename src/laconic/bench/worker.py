@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 MIN_PREDICT_SECONDS = 0.2  # passes are added up to this: one pass of a fast engine is too short to time
-Engine = tuple[Callable[[Any, Any], None], Callable[[Any], Any]]  # fit one epoch, predict labels
+Engine = tuple[Callable[[Any, Any], None], Callable[[Any], Any]]  # fit for a turn, predict labels
 Build = Callable[[dict[str, Any], "tuple[int, ...]", int], Engine]  # from the job's spec, an example's shape and a seed
 
 
@@ -38,9 +38,9 @@ def load_laconic() -> Build:
         machine = (
             tsetlin.build_coalesced(*size, rng, **options) if spec["coalesced"] else tsetlin.build(*size, **options)
         )
-        threads = spec["threads"]
+        threads, epochs = spec["threads"], spec["epochs_per_fit"]
         return (
-            lambda x, y: tsetlin.fit(machine, x, y, rng, threads=threads),
+            lambda x, y: tsetlin.fit(machine, x, y, rng, epochs=epochs, threads=threads),
             lambda x: tsetlin.class_sums(machine, x, threads=threads).argmax(axis=1),
         )
 
@@ -60,7 +60,8 @@ def load_py_tsetlin_machine(package: str) -> Build:
             if package == "pyTsetlinMachine":
                 options["indexed"] = False  # it trains up to twice as fast without, at these sizes
             machine = tm.MultiClassTsetlinMachine(*size, **options)
-        return lambda x, y: machine.fit(x, y, epochs=1, incremental=True), machine.predict
+        epochs = spec["epochs_per_fit"]
+        return lambda x, y: machine.fit(x, y, epochs=epochs, incremental=True), machine.predict
 
     return build
 
@@ -84,7 +85,12 @@ def load_tmu() -> Build:
             seed=seed,
             **vanilla_only,
         )
-        return machine.fit, machine.predict
+
+        def fit(x: Any, y: Any) -> None:
+            for _ in range(spec["epochs_per_fit"]):  # its fit is one epoch
+                machine.fit(x, y)
+
+        return fit, machine.predict
 
     return build
 
@@ -116,7 +122,7 @@ def restart_peak() -> float:
 
 
 class Bench:
-    """One engine on one job: `warm_up` and `load` once, then `train` epoch by epoch and `predict`."""
+    """One engine on one job: `warm_up` and `load` once, then `train` turn by turn and `predict`."""
 
     def __init__(self, engine: str) -> None:
         self.dtype = np.uint8 if engine == "laconic" else np.uint32  # what each engine works on without a conversion
@@ -145,7 +151,7 @@ class Bench:
         return {}
 
     def train(self, seed: int, epoch: int) -> dict[str, float]:
-        """One epoch; epoch 0 makes the machine, within the time, as the peers do in their first fit."""
+        """One turn; epoch 0 makes the machine, within the time, as the peers do in their first fit."""
         start = self.clock()
         if self.spec["n_clients"]:
             shares = zip(*(np.split(part, self.spec["n_clients"]) for part in (self.x, self.y)), strict=True)
@@ -156,7 +162,7 @@ class Bench:
             if epoch == 0:
                 self.engine = self.build(self.spec, self.x.shape[1:], seed)
             self.engine[0](self.x, self.y)
-        return self.measured(start, len(self.x))
+        return self.measured(start, len(self.x) * self.spec["epochs_per_fit"])
 
     def predict(self) -> dict[str, float]:
         start, n_samples = self.clock(), 0
