@@ -1,14 +1,20 @@
-"""The command line. Commands import what they need when they run, so that help is instant."""
+"""The command line. Commands import what they need when they run, so that help and lists are instant."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from laconic.bench import peers
 from laconic.bench.jobs import JOBS
+from laconic.console import carry_out, explained, show_table
+
+if TYPE_CHECKING:
+    from laconic.runs.plan import Plan
 
 app = typer.Typer(
     help="Personalised federated learning in few bytes.",
@@ -23,6 +29,19 @@ bench_app = typer.Typer(
 )
 
 
+# click 8.5 drops the help of arguments, so the docstrings of the commands say what they are
+ConfigFile = Annotated[Path | None, typer.Argument(metavar="EXP.TOML")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Above the file, e.g. data.alpha=0.1; repeatable."),
+]
+Seeds = Annotated[list[str] | None, typer.Option("--seed", help="One or more: --seed 0 --seed 1, or --seed 0,1.")]
+Budget = Annotated[str | None, typer.Option(help="Most bytes per client and round, up and down together, e.g. 5kB.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON, on the last line of stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
 def choose(what: str, given: str, valid: Sequence[str]) -> list[str]:
     """The comma-separated names in `given`, spelt as in `valid`, without repeats."""
     spelling = {name.lower(): name for name in valid}
@@ -31,6 +50,174 @@ def choose(what: str, given: str, valid: Sequence[str]) -> list[str]:
         if name.lower() not in spelling:
             raise typer.BadParameter(f"unknown {what} {name!r}; choose from {', '.join(valid)}")
     return list(dict.fromkeys(spelling[name.lower()] for name in names))
+
+
+def read_seeds(given: Sequence[str] | None) -> list[int]:
+    parts = [part.strip() for text in given or () for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise typer.BadParameter(f"--seed {','.join(parts)}: give whole numbers from 0 up, e.g. --seed 0,1,2")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def read_settings(settings: Sequence[str] | None, budget: str | None) -> list[str]:
+    return [*(settings or ()), *([] if budget is None else [f"budget={budget}"])]
+
+
+def run(
+    config: ConfigFile = None,
+    settings: Settings = None,
+    seeds: Seeds = None,
+    budget: Budget = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; several seeds: its parent. Else runs/TIME_...")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run that was stopped.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run one experiment and record every byte; Ctrl-C leaves a checkpoint to go on from.
+
+    EXP.TOML: a file made by laconic init; without it everything is at its default.
+    """
+    numbers = read_seeds(seeds)
+    if resume is not None and (config or settings or seeds or budget is not None or out):
+        raise typer.BadParameter("--resume goes on with the settings of its run; give it alone")
+    with explained(debug=debug):
+        from laconic.runs.plan import check_free, plan_seeds
+
+        if resume is not None:
+            carry_out(find_runs(resume), as_json=as_json, quiet=quiet, as_list=False)
+            return
+        from laconic.runs.config import read_config
+
+        plan = plan_seeds(read_config(config, read_settings(settings, budget)), numbers, out)
+        for folder in plan:
+            check_free(folder)
+        carry_out(plan, as_json=as_json, quiet=quiet, as_list=len(plan) > 1)
+
+
+def compare(
+    methods: Annotated[list[str], typer.Argument(metavar="METHOD...")],
+    config: Annotated[
+        Path | None, typer.Option(metavar="EXP.TOML", help="Made by laconic init; else defaults.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="fedtm.KEY for one method, method.KEY for all that have it."),
+    ] = None,
+    seeds: Seeds = None,
+    budget: Budget = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all runs; given again, it goes on there.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run several methods on one and the same partition, print a table and write one report.
+
+    METHOD: names out of laconic list methods.
+    """
+    numbers = read_seeds(seeds)
+    with explained(debug=debug):
+        from laconic.runs.plan import plan_comparison
+
+        plan = plan_comparison(methods, config, read_settings(settings, budget), numbers, out)
+        carry_out(plan, as_json=as_json, quiet=quiet, as_list=True)
+
+
+def find_runs(folder: Path) -> Plan:
+    """The run in the folder, or those of its seeds."""
+    from laconic.runs.config import read_config
+    from laconic.runs.typed_toml import ConfigError
+
+    files = [folder / "config.toml"] if (folder / "config.toml").exists() else sorted(folder.glob("seed-*/config.toml"))
+    if not files:
+        raise ConfigError("E160", f"{folder} holds no run; a run folder has a config.toml  (ls runs)")
+    return {file.parent: read_config(file) for file in files}
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The page; default report.html in a single RUN.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Write runs as one self-contained page: accuracy against bytes, clients, fields, settings.
+
+    RUN: folders that laconic run or compare made.
+    """
+    with explained(debug=debug):
+        if out is None and len(runs) > 1:
+            raise typer.BadParameter("say where several runs go: -o report.html")
+        from laconic.report import write_report
+
+        page = out or runs[0] / "report.html"
+        write_report(runs, page)
+        typer.echo(f"report: {page}")
+
+
+def check(
+    config: ConfigFile = None,
+    settings: Settings = None,
+    budget: Budget = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Validate an experiment and estimate bytes, memory and time; no training.
+
+    EXP.TOML: a file made by laconic init; without it everything is at its default.
+    """
+    with explained(debug=debug):
+        from laconic.runs.check import check
+        from laconic.runs.config import read_config
+
+        found = check(read_config(config, read_settings(settings, budget)), lambda line: typer.echo(line, err=True))
+        if as_json:
+            typer.echo(json.dumps(found))
+            return
+        from laconic.report import format_bytes
+        from laconic.runs.display import format_seconds
+
+        for name, value in found.items():
+            is_bytes, is_seconds = "bytes" in name, name.startswith("seconds")
+            shown = format_bytes(value) if is_bytes else format_seconds(value) if is_seconds else value
+            typer.echo(f"{name.replace('_', ' '):24} {shown}")
+
+
+def list_(
+    what: Annotated[str, typer.Argument()] = "methods",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What there is: methods, datasets, partitions, or the settings of one method.
+
+    WHAT: methods, datasets, partitions, or the name of a method.
+    """
+    with explained(debug=debug):
+        from laconic.catalogue import list_rows
+
+        rows = list_rows(what)
+        if as_json:
+            typer.echo(json.dumps(rows))
+            return
+        show_table(rows)
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="EXP.TOML")] = Path("exp.toml"),
+    method: Annotated[str, typer.Option(help="See laconic list methods.")] = "fedtm",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write an experiment file with every setting, its default and what it means."""
+    with explained(debug=debug):
+        from laconic.runs.config import commented_template
+        from laconic.runs.typed_toml import ConfigError
+
+        text = commented_template(method)
+        if path.exists() and not force:
+            raise ConfigError("E160", f"{path} exists.  Choose another name, or overwrite it with --force")
+        path.write_text(text, encoding="utf-8")
+        typer.echo(f"{path}: edit it, then  laconic check {path}  and  laconic run {path}")
 
 
 def bench_tsetlin(
@@ -47,8 +234,6 @@ def bench_tsetlin(
     The peers are installed at first use, each into its own environment (needs pip and a C compiler).
     """
     names, chosen = choose("job", jobs, list(JOBS)), choose("peer", against, list(peers.VERSIONS))
-    import json
-
     from rich.console import Console
 
     from laconic.bench import tsetlin
@@ -69,15 +254,22 @@ def bench_tsetlin(
         Console().print(tsetlin.table(rows))
 
 
-def demo() -> None:
-    """Train a Tsetlin Machine on embedded images of digits and show what it learnt; needs no download."""
-    from laconic.demo import demo
+def demo(debug: Debug = False) -> None:
+    """Compare a federated method with learning alone on embedded images of digits; needs no download."""
+    with explained(debug=debug):
+        from laconic.demo import demo
 
-    demo()
+        demo()
 
 
 # The table of commands: one line each.
 app.command("demo", epilog="Example: laconic demo")(demo)
+app.command("list", epilog="Example: laconic list fedtm")(list_)
+app.command("init", epilog="Example: laconic init exp.toml --method fedtm")(init)
+app.command("check", epilog="Example: laconic check exp.toml --set data.clients=100")(check)
+app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
+app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
+app.command("report", epilog="Example: laconic report runs/first/fedtm runs/first/local-tm -o report.html")(report)
 app.add_typer(bench_app, name="bench")
 bench_app.command("tsetlin", epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json")(
     bench_tsetlin

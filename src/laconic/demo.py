@@ -1,52 +1,74 @@
-"""`laconic demo`: a convolutional Tsetlin Machine learns scikit-learn's digits and shows what it learnt."""
+"""`laconic demo`: learning together against learning alone on scikit-learn's digits, in bytes and in rules."""
 
-from time import perf_counter
+from __future__ import annotations
 
-from rich.console import Console
-from rich.progress import Progress
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-SHOWN = (0, 1, 7)  # digits of which a rule is shown
+import typer
+
+if TYPE_CHECKING:
+    from laconic.tsetlin.machine import Machine
+
+METHODS = ("local-tm", "fedtm")
+SETTINGS = (
+    *("rounds=10", "data.name=digits", "data.clients=10", "data.partition=dirichlet", "data.alpha=0.1"),
+    *("method.n_clauses=100", "method.epochs=10"),
+)
+N_SHOWN = 3  # rules
+LEAST_PRECISION = 0.9  # of a rule worth showing
 
 
 def demo() -> None:
-    """Prints test accuracy, speed and a few rules; progress goes to stderr, and only to a terminal."""
-    out, err = Console(highlight=False, soft_wrap=True), Console(stderr=True)
-    with err.status("Loading and compiling (slow the first time only)"):
-        from sklearn.base import clone
-        from sklearn.datasets import load_digits
-        from sklearn.model_selection import train_test_split
+    """Prints a comparison and a few rules; progress goes to stderr."""
+    typer.echo("loading, and compiling for this CPU (slow the first time only)", err=True)
+    from laconic.console import carry_out
+    from laconic.runs.plan import plan_comparison
 
-        from laconic.tsetlin.booleanize import Thermometer
-        from laconic.tsetlin.estimators import TsetlinClassifier
-        from laconic.tsetlin.picture import clause_text
+    out = Path("runs") / f"demo-{datetime.now():%Y-%m-%d_%H%M%S}"
+    plan = plan_comparison(METHODS, None, SETTINGS, (), out)
+    carry_out(plan, as_json=False, quiet=False, as_list=True)
+    show_rules(out / METHODS[-1], client=0)
 
-        digits = load_digits()
-        x_train, x_test, y_train, y_test = train_test_split(
-            digits.images, digits.target, test_size=0.25, stratify=digits.target, random_state=0
-        )
-        # among the best in 4-fold cross-validation on the training part: .985; the best flat machine had .979
-        classifier = TsetlinClassifier(
-            n_clauses=1000, patch=(4, 4), booleanizer=Thermometer(levels=4, top=16), n_jobs=-1, random_state=0
-        )
-        clone(classifier).set_params(epochs=1).fit(x_train[:20], y_train[:20]).predict(x_test[:1])  # compiles
 
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-        bar = progress.add_task("Training", total=classifier.epochs)
-        classifier.set_params(on_epoch=lambda _, epoch: progress.update(bar, completed=epoch))
-        started = perf_counter()
-        classifier.fit(x_train, y_train)
-        train_seconds = perf_counter() - started
+def show_rules(folder: Path, client: int) -> None:
+    from laconic.runs.config import read_config
+    from laconic.runs.prepare import prepare
+    from laconic.tsetlin.machine import clause_outputs
+    from laconic.tsetlin.picture import clause_text
+    from laconic.tsetlin.rules import Evidence, Flag, read_rules
 
-    n_epochs, n_clauses = classifier.epochs, classifier.n_clauses
-    out.print(f"{len(x_train):,} images of 8 by 8 pixels, {n_epochs} epochs, {n_clauses:,} clauses per digit")
-    out.print(f"trained in {train_seconds:.1f} s: {len(x_train) * n_epochs / train_seconds:,.0f} samples/s")
-    out.print(f"accuracy {classifier.score(x_test, y_test):.1%} on {len(x_test)} images not trained on")
-    out.print(
-        "\nA few of its rules. Fuller cells want more ink, blank ones take any; on the right, where in the image the"
-    )
-    out.print("patch may lie. Support and precision are those on the training images.")
-    sure = [rule for rule in classifier.rules_ if rule.is_for and rule.precision > 0.95]
-    for digit in SHOWN:
-        rule = max((rule for rule in sure if rule.label == digit), key=lambda rule: rule.support)
-        out.print(f"\n{rule}", markup=False)
-        out.print(clause_text(classifier.machine_, rule.bank, rule.clause), markup=False)
+    config, machine = read_config(folder / "config.toml"), read_machine(folder, client)
+    prepared = prepare(config)
+    examples, _, _ = prepared.source.at(client, config.rounds)
+    evidence = Evidence.count(clause_outputs(machine, examples.x), examples.y, machine.n_classes)
+    bits = [Flag(f"bit {k}") for k in range(machine.shape.n_pixels)]
+    rules = [rule for rule in read_rules(machine, prepared.dataset.classes, bits, evidence) if rule.is_for]
+    best = {
+        rule.label: rule for rule in sorted(rules, key=lambda rule: rule.support * (rule.precision > LEAST_PRECISION))
+    }
+    shown = sorted(best.values(), key=lambda rule: -rule.support)[:N_SHOWN]
+    typer.echo(f"\nRules of client {client}. Fuller cells want more ink, dots none, blank ones take any.")
+    typer.echo("Support and precision are those on its own training images.\n")
+    width = 2 * machine.shape.width + 2  # of a picture; where in the image it may lie needs no telling here
+    pictures = [clause_text(machine, rule.bank, rule.clause).splitlines() for rule in shown]
+    texts = [
+        (f"digit {rule.label}", f"support {rule.support:.2f}", f"precision {rule.precision:.2f}") for rule in shown
+    ]
+    for cells in zip(*([*text, *picture] for text, picture in zip(texts, pictures, strict=True)), strict=True):
+        typer.echo("   ".join(f"{cell[:width]:{width}}" for cell in cells).rstrip())
+
+
+def read_machine(folder: Path, client: int) -> Machine:
+    """Out of the checkpoint of a finished run."""
+    from laconic.algorithm import state_type
+    from laconic.runs.config import read_config
+    from laconic.state import thaw
+
+    manifest = json.loads((folder / "checkpoints" / "manifest.json").read_text("utf-8"))
+    frozen = (folder / "checkpoints" / manifest["clients"][str(client)]).read_bytes()
+    method = type(read_config(folder / "config.toml").method)
+    machine: Machine = thaw(frozen, {"state": state_type(method, "client")})["state"].machine
+    return machine

@@ -1,7 +1,7 @@
 """What travels between clients and server, in as few bytes as we know how, and how many those were."""
 
 from laconic.wire.buffer import WireError
-from laconic.wire.codec import Encoded, decode, encode, encode_detailed, size
+from laconic.wire.codec import Encoded, bound, decode, encode, encode_detailed, size
 from laconic.wire.ledger import Counts, Hop, Ledger
 from laconic.wire.message import EMPTY, Bits, Floats, Ints, Message, Sparse
 
@@ -17,6 +17,7 @@ __all__ = [
     "Message",
     "Sparse",
     "WireError",
+    "bound",
     "decode",
     "encode",
     "encode_detailed",

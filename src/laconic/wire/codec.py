@@ -1,5 +1,6 @@
 """Messages to bytes and back: a head, each field in the shortest form found, a checksum (see docs/wire.md)."""
 
+import math
 import zlib
 from typing import Any, NamedTuple, TypeVar
 
@@ -7,12 +8,14 @@ import numpy as np
 
 from laconic.wire.buffer import Reader, WireError, write_varint
 from laconic.wire.fields import Part, read_field, write_field
-from laconic.wire.message import ARRAY_KINDS, Message, Sparse, plain
+from laconic.wire.message import ARRAY_KINDS, MAX_TEXT_BYTES, Message, Sparse, plain
 
 VERSION = 1
 MAX_BYTES = 1 << 28  # of arrays in one message, unless the caller says otherwise
 FREE_BYTES = 1 << 24  # what a message of few bytes may ask us to hold
 PAID_BYTES = 1 << 12  # and for each byte that it has, this much more
+CHECKSUM_BYTES = 4
+MOST_BYTES = {"int": 10, "float": 9, "bool": 0, "str": MAX_TEXT_BYTES + 1}
 
 M = TypeVar("M", bound=Message)
 
@@ -33,6 +36,25 @@ def encode(message: Message, base: Message | None = None) -> bytes:
 
 def size(message: Message, base: Message | None = None) -> int:
     return len(encode(message, base))
+
+
+def bound(message: Message) -> int:
+    """Most bytes that any message with arrays of these shapes and types can take, base or not."""
+    total = head_width(len(flag_names(type(message)))) + CHECKSUM_BYTES
+    for name, kind, _ in message.schema:
+        value = getattr(message, name)
+        if isinstance(value, Sparse):  # every value may come to be kept
+            total += bound_array(value.mask.shape, 1) + bound_array(value.mask.shape, 8 * value.values.itemsize)
+        elif isinstance(value, np.ndarray):
+            total += bound_array(value.shape, 1 if kind == "bits" else 8 * value.itemsize)
+        elif value is not None:
+            total += MOST_BYTES[kind]
+    return total
+
+
+def bound_array(shape: tuple[int, ...], n_bits: int) -> int:
+    """Packed or plain, behind its length, method and shape."""
+    return 10 + 2 + sum(len(write_varint(n)) for n in shape) + -(-math.prod(shape) * n_bits // 8)
 
 
 def encode_detailed(message: Message, base: Message | None = None) -> Encoded:

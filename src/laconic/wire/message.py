@@ -94,8 +94,21 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside
 
+    def snapshot(self) -> Self:
+        """An equal message that stays as it is: its arrays are its own and cannot be written to."""
+        return type(self)(**{name: keep(getattr(self, name)) for name, _, _ in self.schema})
+
 
 EMPTY = Message()
+
+
+def keep(value: Any) -> Any:
+    if isinstance(value, Sparse):
+        return Sparse(*map(keep, value))
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = value.copy()
+        value.setflags(write=False)
+    return value
 
 
 def read_annotation(cls: type, name: str, annotation: Any) -> Field:

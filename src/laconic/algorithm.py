@@ -1,0 +1,190 @@
+"""What a federated method is made of: Task, Site, Fleet, Algorithm. Read this first.
+
+A whole method, in which the clients learn the mean of their labels and nobody learns a client's examples:
+
+    class Opinion(Message):
+        mean: float
+
+    class Server: ...                # plain data: numbers, arrays, tuples, dicts, nested dataclasses
+    class Client: ...
+
+    class MeanLabel(Algorithm):      # a frozen dataclass: its fields are its settings, in TOML and on the command line
+        blend: float = 0.5
+
+        def run_round(self, server, fleet):
+            replies = fleet.ask(self.tell, dict.fromkeys(fleet.sampled, EMPTY))
+            server.mean = np.mean([reply.mean for reply in replies.values()])
+            fleet.ask(self.install, dict.fromkeys(fleet.everyone, Opinion(server.mean)))
+
+        @on_client
+        def tell(self, client: Client, _: Message, site: Site) -> Opinion:
+            return Opinion(site.train.y.mean())
+
+tests/fleets/mean_label.py has all of it, and docs/new-method.md walks through it.
+"""
+
+from __future__ import annotations
+
+import types
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.wire import Message
+
+ClientId: TypeAlias = int
+M = TypeVar("M", bound=Message)
+R = TypeVar("R", bound=Message | None)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class TooFew(Exception):
+    """Fewer replies than a method can do with; the round is void and the server as it was before."""
+
+
+class Examples(NamedTuple):
+    x: NDArray[Any]  # [example, ...]
+    y: NDArray[np.int64]  # [example] classes from 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What everyone may know."""
+
+    input_shape: tuple[int, ...]  # of one example: (features,), (height, width) or (height, width, layers)
+    n_classes: int
+    n_clients: int
+    levels: int = 1  # bits only: layers come in runs of so many nested thermometer levels
+
+
+@dataclass
+class Site:
+    """What one client has at home during one step; its test examples are not here."""
+
+    id: ClientId
+    round: int
+    train: Examples
+    val: Examples
+    rng: np.random.Generator  # follows from seed, round, client and call: where a step runs cannot change its result
+    notes: dict[str, float] = field(default_factory=dict)
+
+    def note(self, **numbers: float) -> None:
+        """For the record only: costs no bytes and never feeds back."""
+        self.notes |= {name: float(number) for name, number in numbers.items()}
+
+
+class Fleet(Protocol):
+    """The clients, as a server may address them."""
+
+    round: int
+    everyone: Sequence[ClientId]
+    sampled: Sequence[ClientId]  # who takes part in this round
+    rng: np.random.Generator
+
+    def ask(
+        self, step: Callable[[Any, M, Site], R], messages: Mapping[ClientId, M], at_least: int = 1
+    ) -> dict[ClientId, R]:
+        """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least."""
+
+    def gossip(
+        self,
+        publish: Callable[[Any, Message, Site], M],
+        absorb: Callable[[Any, dict[ClientId, M], Site], None],
+        neighbours: Mapping[ClientId, Sequence[ClientId]],
+    ) -> None:
+        """Each client named absorbs what its neighbours publish; bytes count for each pair."""
+
+    def note(self, **numbers: float) -> None: ...
+
+
+@dataclass_transform(frozen_default=True)
+@dataclass(frozen=True)
+class Algorithm(ABC):
+    """Base of all methods; a subclass is made a frozen dataclass of its settings. No subclass of a subclass.
+
+    State (what start_server and start_client return, and say so in their annotations) is a mutable dataclass of plain
+    data, so that a checkpoint is that and nothing else.
+    """
+
+    budget_knob: ClassVar[str] = ""  # the whole-number setting that a byte budget turns down; "" if there is none
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclass(frozen=True)(cls)
+
+    @abstractmethod
+    def start_server(self, task: Task, fleet: Fleet) -> Any:
+        """May ask: for reference rounds, sizes, masks; these belong to round 0."""
+
+    @abstractmethod
+    def run_round(self, server: Any, fleet: Fleet) -> None: ...
+
+    @abstractmethod
+    def start_client(self, task: Task, site: Site) -> Any: ...
+
+    def costliest_round(self, task: Task) -> Sequence[Message] | None:
+        """The largest messages that one client may get and send in a round, for a byte budget; None: not known."""
+        return None
+
+    @abstractmethod
+    def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
+        """[example] classes."""
+
+
+class Step(NamedTuple):
+    """A client's step as both ends know it, so that neither names of types nor schemas travel."""
+
+    name: str
+    message: type[Message]
+    reply: type[Message] | None
+
+
+def on_client(function: F) -> F:
+    """Marks a method as a step that may be called from afar; its annotations say what travels."""
+    function.__dict__["is_step"] = True
+    return function
+
+
+@cache
+def step_of(method: type[Algorithm], name: str) -> Step:
+    function = getattr(method, name, None)
+    if not getattr(function, "is_step", False):
+        raise ValueError(f"{method.__name__}.{name} is no step; mark it with @on_client")
+    hints = get_type_hints(function)
+    result = hints.pop("return", None)
+    message: Any = [*hints.values(), None, None][1]  # client, message, site
+    if get_origin(message) is dict:  # what neighbours published
+        message = get_args(message)[1]
+    if get_origin(result) in (Union, types.UnionType):  # R | None
+        result = next(part for part in get_args(result) if part is not types.NoneType)
+    reply = None if result in (None, types.NoneType) else result
+    for part in (message, reply or Message):
+        if not (isinstance(part, type) and issubclass(part, Message)):
+            raise TypeError(
+                f"{method.__name__}.{name}: {part!r} is no Message; "
+                "annotate it (client: Client, message: SomeMessage, site: Site) -> SomeMessage | None"
+            )
+    return Step(name, message, reply)
+
+
+def state_type(method: type[Algorithm], side: Literal["client", "server"]) -> Any:
+    """What start_client or start_server says it returns."""
+    return get_type_hints(getattr(method, f"start_{side}"))["return"]

@@ -1,0 +1,46 @@
+"""The one list of methods. A line here adds a method to the command line, the tests and the documentation."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from laconic.algorithm import Algorithm
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    family: str  # tsetlin or networks
+    where: str  # module:Class
+    paper: str
+    travels: str
+    extra: str = ""  # what to install beside the core: pip install "laconic[extra]"
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            "local-tm",
+            "tsetlin",
+            "laconic.algorithms.tsetlin.local_tm:LocalTM",
+            "none: the control without sharing",
+            "nothing",
+        ),
+        Method(
+            "fedtm",
+            "tsetlin",
+            "laconic.algorithms.tsetlin.fed_tm:FedTM",
+            "FedTM: Memory and Communication Efficient Federated Learning with Tsetlin Machine, 2023",
+            "up: clause weights, and include bits from the 2 clients richest in a class; down: the merged machine",
+        ),
+    )
+}
+
+
+def load_method(name: str) -> "type[Algorithm]":
+    """Imports a method of METHODS."""
+    module, _, class_name = METHODS[name].where.partition(":")
+    found: type[Algorithm] = getattr(import_module(module), class_name)
+    return found

@@ -1,0 +1,170 @@
+"""FedTM: one Tsetlin Machine for all, merged clause by clause.
+
+round   sampled clients train; all send their clause weights, the clients richest in a class its include bits too
+merge   weights: mean by examples, blended with the old ones; include bits: OR of the two richest clients'
+sent    down to everyone: the merged weights and include bits, from which each rebuilds its automata
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic import tsetlin as tm
+from laconic.aggregate import average_weights, richest
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
+from laconic.algorithms.tsetlin.machines import check_at_least, check_share, choose_shape, classify, paper_state_bits
+from laconic.wire import EMPTY, Bits, Ints, Message
+
+
+class Holdings(Message, paper_bits={"per_class": 0}):
+    per_class: Ints  # [class] training examples
+
+
+class Order(Message, paper_bits={"send_states": 0}):
+    send_states: Bits  # [class] whose include bits are wanted
+
+
+class Update(Message, paper_bits={"weights": 32, "states": paper_state_bits, "per_class": 0}):
+    weights: Ints  # [class, clause]
+    states: Bits | None  # [class asked for, clause, literal]
+    per_class: Ints
+
+
+class Global(Message, paper_bits={"weights": 32, "states": paper_state_bits}):
+    weights: Ints  # [class, clause]
+    states: Bits  # [class, clause, literal]
+
+
+@dataclass
+class Server:
+    weights: NDArray[np.int32]  # [class, clause]
+    states: NDArray[np.bool_]  # [class, clause, literal]
+    is_merged: NDArray[np.bool_]  # [class] once in any round
+    holdings: dict[ClientId, Ints] = field(default_factory=dict)  # [class] examples
+
+
+@dataclass
+class Client:
+    machine: tm.Machine
+    holds: NDArray[np.bool_]  # [class] has examples of it
+
+
+class FedTM(Algorithm):
+    n_clauses: int = 100  # per class
+    threshold: int = 1000  # T: votes beyond which a class needs no more training
+    specificity: float = 5.0  # s: the larger, the more literals a clause keeps
+    patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
+    epochs: int = 100  # local epochs a round
+    blend: float = 0.1  # delta: share of the new mean in the merged weights
+    n_donors: int = 2  # K: clients whose include bits of a class are merged
+    mask: bool = False  # clients zero the weights of classes they lack, before sending and after receiving
+    include_state: int = 128  # automata are rebuilt as weak includes
+    exclude_state: int = 95  # and excludes well below the boundary, so that training first thins clauses out
+    keep_depth: bool = False  # automata that agree with the received bit keep their own state
+
+    budget_knob = "n_clauses"
+
+    def __post_init__(self) -> None:
+        check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1, n_donors=1)
+        check_share(self, "blend")
+        if not (128 <= self.include_state <= 255 and 0 <= self.exclude_state <= 127):
+            raise ValueError(
+                f"method.include_state = {self.include_state}, method.exclude_state = {self.exclude_state} "
+                "must be from 128 to 255 and from 0 to 127"
+            )
+
+    # ---------------------------------------------------------------- server
+    def start_server(self, task: Task, fleet: Fleet) -> Server:
+        machine = self.build(task)
+        return Server(machine.weights, tm.include_bits(machine), np.zeros(task.n_classes, np.bool_))
+
+    def run_round(self, server: Server, fleet: Fleet) -> None:
+        unknown = [client for client in fleet.sampled if client not in server.holdings]
+        told = fleet.ask(self.tell_holdings, dict.fromkeys(unknown, EMPTY), at_least=0)
+        server.holdings |= {client: reply.per_class for client, reply in told.items()}
+        wanted = self.choose_donors(server, fleet.sampled)
+        updates = fleet.ask(self.train, {client: Order(classes) for client, classes in wanted.items()})
+        server.holdings |= {client: update.per_class for client, update in updates.items()}
+        self.merge_weights(server, list(updates.values()))
+        self.merge_states(server, {client: (wanted[client], update) for client, update in updates.items()})
+        fleet.ask(self.install, dict.fromkeys(fleet.everyone, Global(server.weights, server.states)), at_least=0)
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        """Of a client met for the first time, who is donor of every class."""
+        machine, per_class = self.build(task), np.zeros(task.n_classes, np.int64)
+        weights, states = machine.weights, tm.include_bits(machine)
+        update, merged = Update(weights, states, per_class), Global(weights, states)
+        return [Holdings(per_class), Order(per_class > 0), update, merged]
+
+    def choose_donors(self, server: Server, sampled: Sequence[ClientId]) -> dict[ClientId, NDArray[np.bool_]]:
+        """[class] of each client: whether its include bits of the class are wanted."""
+        known = {client: server.holdings[client] for client in sampled if client in server.holdings}
+        donors = [richest(known, label, self.n_donors) for label in range(len(server.weights))]
+        return {client: np.array([client in chosen for chosen in donors]) for client in sampled}
+
+    def merge_weights(self, server: Server, updates: list[Update]) -> None:
+        is_held = np.any([update.per_class > 0 for update in updates], axis=0)
+        server.weights = average_weights(
+            server.weights,
+            [update.weights for update in updates],
+            [int(update.per_class.sum()) for update in updates],
+            blend=self.blend,
+            is_new=~server.is_merged,
+            is_held=is_held,
+        )
+        server.is_merged |= is_held
+
+    def merge_states(self, server: Server, sent: dict[ClientId, tuple[NDArray[np.bool_], Update]]) -> None:
+        """Classes whose donors were all lost keep their include bits."""
+        merged = np.zeros_like(server.states)
+        for classes, update in sent.values():
+            if update.states is not None:
+                merged[classes] |= update.states
+        arrived = np.any([classes for classes, _ in sent.values()], axis=0)
+        server.states = np.where(arrived[:, None, None], merged, server.states)
+
+    # ---------------------------------------------------------------- client
+    def start_client(self, task: Task, site: Site) -> Client:
+        return Client(self.build(task), self.count_holdings(site, task.n_classes) > 0)
+
+    @on_client
+    def tell_holdings(self, client: Client, _: Message, site: Site) -> Holdings:
+        return Holdings(self.count_holdings(site, client.machine.n_classes))
+
+    @on_client
+    def train(self, client: Client, order: Order, site: Site) -> Update:
+        machine, per_class = client.machine, self.count_holdings(site, client.machine.n_classes)
+        client.holds = per_class > 0
+        tm.fit(machine, *site.train, site.rng, epochs=self.epochs)
+        self.mask_weights(client)
+        states = tm.include_bits(machine)[order.send_states] if order.send_states.any() else None
+        return Update(machine.weights, states, per_class)
+
+    @on_client
+    def install(self, client: Client, merged: Global, site: Site) -> None:
+        client.machine.weights[...] = merged.weights
+        tm.load_include_bits(
+            client.machine,
+            merged.states,
+            include_state=self.include_state,
+            exclude_state=self.exclude_state,
+            keep_depth=self.keep_depth,
+        )
+        self.mask_weights(client)
+
+    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
+        return classify(client.machine, x)
+
+    # ---------------------------------------------------------------- pieces
+    def build(self, task: Task) -> tm.Machine:
+        shape = choose_shape(task, self.patch)
+        return tm.build(shape, task.n_classes, self.n_clauses, threshold=self.threshold, specificity=self.specificity)
+
+    def count_holdings(self, site: Site, n_classes: int) -> NDArray[np.int64]:
+        return np.bincount(site.train.y, minlength=n_classes)
+
+    def mask_weights(self, client: Client) -> None:
+        if self.mask:
+            client.machine.weights[~client.holds] = 0

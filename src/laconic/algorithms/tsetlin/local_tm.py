@@ -1,0 +1,59 @@
+"""local-tm: every client trains a Tsetlin Machine of its own and shares nothing.
+
+round   sampled clients train on their own examples
+sent    nothing
+why     the control: what sharing must beat
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic import tsetlin as tm
+from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
+from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape, classify
+from laconic.wire import EMPTY, Message
+
+
+@dataclass
+class Server:
+    pass
+
+
+@dataclass
+class Client:
+    machine: tm.Machine
+
+
+class LocalTM(Algorithm):
+    n_clauses: int = 100  # per class
+    threshold: int = 1000  # T: votes beyond which a class needs no more training
+    specificity: float = 5.0  # s: the larger, the more literals a clause keeps
+    patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
+    epochs: int = 10  # local epochs a round
+
+    def __post_init__(self) -> None:
+        check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1)
+
+    def start_server(self, task: Task, fleet: Fleet) -> Server:
+        return Server()
+
+    def run_round(self, server: Server, fleet: Fleet) -> None:
+        fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
+
+    def start_client(self, task: Task, site: Site) -> Client:
+        shape = choose_shape(task, self.patch)
+        return Client(
+            tm.build(shape, task.n_classes, self.n_clauses, threshold=self.threshold, specificity=self.specificity)
+        )
+
+    @on_client
+    def train(self, client: Client, _: Message, site: Site) -> None:
+        tm.fit(client.machine, *site.train, site.rng, epochs=self.epochs)
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        return []
+
+    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
+        return classify(client.machine, x)

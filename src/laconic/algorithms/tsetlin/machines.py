@@ -1,0 +1,48 @@
+"""What all methods on Tsetlin Machines do alike: the clause's view of an example, and the checks of their settings."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic import tsetlin as tm
+from laconic.algorithm import Task
+
+SMALL_IMAGE = 20  # pixels; below it patches tell clauses too little, so they see the whole image
+USUAL_PATCH = 10
+
+
+def choose_shape(task: Task, patch: int | None) -> tm.Shape:
+    """Square patches of so many pixels; None: 10, or the whole image if it is small; 0: the whole image."""
+    if len(task.input_shape) == 1:
+        return tm.Shape.flat(*task.input_shape)
+    height, width, layers = (*task.input_shape, 1)[:3]
+    if patch is None:
+        patch = USUAL_PATCH if min(height, width) >= SMALL_IMAGE else 0
+    size = (patch, patch) if patch else (height, width)
+    return tm.Shape.image(height, width, layers, patch=size, levels=task.levels)
+
+
+def classify(machine: tm.Machine, x: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """[example] the class with most votes; sums are not clamped, so that they tell strong classes apart."""
+    best: NDArray[np.int64] = tm.class_sums(machine, x).argmax(axis=1)
+    return best
+
+
+def paper_state_bits(states: NDArray[np.bool_]) -> float:
+    """Include bits [..., literal] as the papers count them: each clause in whole words of 32 bits."""
+    return 32.0 * int(np.prod(states.shape[:-1])) * math.ceil(states.shape[-1] / 32)
+
+
+def check_at_least(settings: Any, **least: float) -> None:
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        if value is not None and not bound <= value < math.inf:
+            raise ValueError(f"method.{name} = {value} must be at least {bound}")
+
+
+def check_share(settings: Any, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(settings, name) <= 1:
+            raise ValueError(f"method.{name} = {getattr(settings, name)} must be from 0 to 1")

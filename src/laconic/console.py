@@ -1,0 +1,111 @@
+"""What commands do alike: run what is planned, print results to stdout, explain errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import typer
+
+if TYPE_CHECKING:
+    from laconic.runs.plan import Plan
+
+NARROW_COLUMNS = ("method", "accuracy %", "p10 %", "up", "down", "seconds")  # of a comparison, below 130 or so
+
+
+@contextmanager
+def explained(*, debug: bool) -> Iterator[None]:
+    """Ends with one line on stderr and an exit code: 2 for what was asked, 3 for a budget, 130 for Ctrl-C, else 1."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        if debug:
+            import traceback
+
+            traceback.print_exc()
+        code, line = explain(error)
+        typer.echo(line, err=True)
+        raise typer.Exit(code) from None
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    from laconic.runs.typed_toml import ConfigError
+
+    if isinstance(error, ConfigError):
+        return 2, f"error[{error.code}] {error}"
+    if runs := sys.modules.get("laconic.runs.run"):  # slow to import, and without it nothing of it was raised
+        if isinstance(error, runs.Interrupted):
+            return 130, f"stopped, with all finished rounds safe.  Go on with: laconic run --resume {error.folder}"
+        if isinstance(error, runs.OverBudget):
+            return 3, f"error[E130] {error}"
+    notes = getattr(error, "__notes__", [])
+    if isinstance(error, ValueError | FileNotFoundError) and not notes:  # not under way, so it is about what was asked
+        return 2, f"error: {error}"
+    remedy = "; ".join([*notes, "run again with --debug for the traceback"])
+    return 1, f"error: {type(error).__name__}: {error}  ({remedy})"
+
+
+def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool) -> None:
+    """Everything planned, one after the other; results to stdout."""
+    from laconic.runs.display import make_display
+    from laconic.runs.plan import go_on
+
+    summaries: list[dict[str, Any]] = []
+    for folder, config in plan.items():
+        with make_display(folder, quiet=quiet) as display:
+            try:
+                summaries.append(go_on(config, folder, display).to_json())
+            except Exception as error:
+                if (folder / "FAILED.json").exists():
+                    error.add_note(f"recorded in {folder / 'FAILED.json'}")
+                raise
+    tell(list(plan), summaries, as_json=as_json, as_list=as_list)
+
+
+def tell(folders: list[Path], summaries: list[dict[str, Any]], *, as_json: bool, as_list: bool) -> None:
+    from laconic.report import compare_table, format_bytes, read_run, write_report
+    from laconic.report.tables import format_percent, table_cells
+
+    home = folders[0] if len(folders) == 1 else Path(os.path.commonpath(folders))
+    page = home / "report.html"
+    write_report(folders, page)
+    if as_json:
+        typer.echo(json.dumps(summaries if as_list else summaries[0]))
+        return
+    if as_list:
+        headings, lines = table_cells(compare_table([read_run(folder) for folder in folders]))
+        show_table([dict(zip(headings, line, strict=True)) for line in lines], NARROW_COLUMNS)
+    else:
+        done = summaries[0]
+        mean, best, p10 = (format_percent(done[f"accuracy_{name}"]) for name in ("mean", "best", "p10"))
+        typer.echo(f"accuracy {mean} % (best {best} %, worst tenth {p10} %) after {done['rounds']} rounds")
+        up, down = (format_bytes(done[f"{way}load_bytes"]) for way in ("up", "down"))
+        typer.echo(f"{done['seconds']:.0f} s, up {up}, down {down}")
+    typer.echo(f"report: {page}")
+
+
+def show_table(rows: list[dict[str, Any]], if_narrow: Sequence[str] = ()) -> None:
+    """Whole when piped; a terminal too narrow for every column gets those of `if_narrow`, or folded cells."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=False)
+    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) + 2 for name in rows[0]}
+    if not console.is_terminal:
+        console.width = sum(widths.values())
+    names = if_narrow if if_narrow and sum(widths.values()) > console.width else list(widths)
+    table = Table(box=None, pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(row[name])) for name in names))
+    console.print(table)

@@ -1,0 +1,192 @@
+"""Data sets by name or file, as arrays checked once; nothing is downloaded unless asked for."""
+
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.data.files import MissingFiles
+from laconic.data.known import ARRAYS, EMBEDDED, KNOWN, data_folder, find
+from laconic.data.known import download as fetch_known  # `load` has a flag of that name
+from laconic.data.readers import every_fourth
+
+__all__ = ["KNOWN", "Dataset", "from_arrays", "load"]
+
+_CLASS_KEYS = ("classes", "class_names")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Examples [n, ...] with labels 0..len(classes)-1; each class has training examples."""
+
+    name: str
+    x_train: NDArray[Any]  # uint8 images [n, h, w] or [n, h, w, channels], or numbers or bits of any shape
+    y_train: NDArray[np.int64]
+    x_test: NDArray[Any]
+    y_test: NDArray[np.int64]
+    classes: tuple[str, ...]
+    booleanize: str  # how a Tsetlin Machine reads it unless told otherwise, e.g. "threshold:75", "quantile:4", "none"
+    groups: dict[str, tuple[NDArray[Any], NDArray[Any]]]  # column, e.g. "speaker" -> its values in train and in test
+
+
+def load(name: str, folder: Path | None = None, *, download: bool = False) -> Dataset:
+    """A name of KNOWN, the name of any .npz in the folder, or a path that ends with .npz.
+
+    NAME@COLUMN is NAME with a quarter of the examples of each group, e.g. of each speaker, for the test.
+    """
+    base, is_split, column = name.rpartition("@")
+    if is_split and not column.endswith(".npz"):
+        return _split_groups(load(base, folder, download=download), column)
+    if name.endswith(".npz"):
+        return from_arrays(Path(name).stem, _read_npz(Path(name).expanduser()))
+    folder = data_folder(folder)
+    stored = folder / f"{name}.npz"
+    if stored.is_file() and name not in EMBEDDED:
+        return from_arrays(name, _read_npz(stored))
+    known = find(name, folder)
+    if download:
+        fetch_known(name, folder)
+    try:
+        arrays = known.read(folder / known.home)
+    except MissingFiles as error:
+        raise ValueError(
+            f"{name} is not in {folder}: no {stored.name} there, and {error}. Get it with download=True or from "
+            f"{known.page}, or name another folder in LACONIC_DATA"
+        ) from None
+    if known.is_slow:
+        _keep(stored, arrays)
+    return from_arrays(name, arrays)
+
+
+def from_arrays(name: str, arrays: Mapping[str, NDArray[Any]], booleanize: str = "") -> Dataset:
+    """Of x_train, y_train, x_test, y_test and optionally COLUMN_train, COLUMN_test (groups) and classes (names)."""
+    if lacking := [key for key in ARRAYS if key not in arrays]:
+        raise ValueError(f"{name} has no {', '.join(lacking)}; there are {', '.join(sorted(arrays)) or 'no arrays'}")
+    for split in ("train", "test"):
+        _check_examples(name, f"x_{split}", arrays[f"x_{split}"])
+    x_train, x_test = arrays["x_train"], arrays["x_test"]
+    if x_train.shape[1:] != x_test.shape[1:]:
+        raise ValueError(f"{name}: examples are {x_train.shape[1:]} in x_train and {x_test.shape[1:]} in x_test")
+    columns = [key.removesuffix("_train") for key in arrays if key.endswith("_train") and key not in ARRAYS]
+    for column in ["y", *columns]:
+        for split in ("train", "test"):
+            _check_column(name, f"{column}_{split}", arrays, len(arrays[f"x_{split}"]))
+    y_train, y_test, classes = _number_labels(name, arrays)
+    groups = {column: (arrays[f"{column}_train"].ravel(), arrays[f"{column}_test"].ravel()) for column in columns}
+    return Dataset(
+        name, x_train, y_train, x_test, y_test, classes, booleanize or _choose_booleanizer(name, x_train), groups
+    )
+
+
+def _split_groups(dataset: Dataset, column: str) -> Dataset:
+    """Train and test pooled and parted anew, so that whoever has training examples, if not too few, is tested."""
+    if column not in dataset.groups:
+        raise ValueError(f"{dataset.name} has no column {column}; there are: {', '.join(dataset.groups) or 'none'}")
+    is_test = every_fourth(np.concatenate(dataset.groups[column]))
+    pools = {"x": (dataset.x_train, dataset.x_test), "y": (dataset.y_train, dataset.y_test), **dataset.groups}
+    arrays = {"classes": np.array(dataset.classes)}
+    for key, halves in pools.items():
+        pool = np.concatenate(halves)
+        arrays |= {f"{key}_train": pool[~is_test], f"{key}_test": pool[is_test]}
+    return from_arrays(f"{dataset.name}@{column}", arrays, dataset.booleanize)
+
+
+def _check_examples(name: str, key: str, x: NDArray[Any]) -> None:
+    if x.dtype.kind not in "buif":
+        raise ValueError(f"{name}: {key} is of dtype {x.dtype}; give Booleans, integers or floats")
+    if x.ndim < 2 or x.size == 0:
+        raise ValueError(f"{name}: {key} is of shape {x.shape}; give at least one example, [n, ...]")
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        n_bad = np.count_nonzero(~np.isfinite(x).reshape(len(x), -1).all(axis=1))
+        raise ValueError(f"{name}: {key} holds NaN or infinity in {n_bad} of {len(x)} examples; fill in or drop them")
+
+
+def _check_column(name: str, key: str, arrays: Mapping[str, NDArray[Any]], n_examples: int) -> None:
+    if key not in arrays:
+        raise ValueError(f"{name} has no {key}, only the other half of it; there are {', '.join(sorted(arrays))}")
+    values = arrays[key]
+    if values.shape not in ((n_examples,), (n_examples, 1)):
+        x_key = f"x_{key.rsplit('_', 1)[1]}"
+        raise ValueError(
+            f"{name}: {key} is of shape {values.shape}, {x_key} has {n_examples} examples; give one value for each"
+        )
+    if values.dtype.kind not in "biufUS":
+        raise ValueError(f"{name}: {key} is of dtype {values.dtype}; give integers or text")
+    if values.dtype.kind == "f" and not (np.isfinite(values).all() and np.array_equal(values, np.rint(values))):
+        raise ValueError(f"{name}: {key} is not whole numbers; give integers or text")
+
+
+def _number_labels(
+    name: str, arrays: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
+    """Labels 0..k-1 in the order of the k values in y_train, and their names."""
+    train, test = (_plain_labels(arrays[key]) for key in ("y_train", "y_test"))
+    if train.dtype.kind != test.dtype.kind:
+        raise ValueError(f"{name}: of y_train and y_test one is text and one is numbers; make them alike")
+    values, y_train = np.unique(train, return_inverse=True)
+    if len(strangers := np.setdiff1d(test, values)):
+        raise ValueError(
+            f"{name}: y_test holds labels that y_train does not: {', '.join(map(str, strangers[:5].tolist()))}; "
+            "nobody could learn them, drop those examples"
+        )
+    classes = [str(value) for value in values.tolist()]
+    if values.dtype.kind == "i":
+        names = next((arrays[key].ravel().tolist() for key in _CLASS_KEYS if key in arrays), None)
+        if names is None and name in KNOWN and values[0] >= 0 and values[-1] < len(KNOWN[name].classes):
+            names = KNOWN[name].classes
+        if names is not None and not (values[0] >= 0 and values[-1] < len(names)):
+            raise ValueError(
+                f"{name}: labels go from {values[0]} to {values[-1]} but there are {len(names)} classes; "
+                "number the labels from 0"
+            )
+        if names is not None:
+            classes = [str(names[value]) for value in values]
+    return y_train.astype(np.int64), np.searchsorted(values, test).astype(np.int64), tuple(classes)
+
+
+def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels [n], as int64 or as text."""
+    return labels.ravel().astype(np.str_ if labels.dtype.kind in "US" else np.int64)
+
+
+def _choose_booleanizer(name: str, x: NDArray[Any]) -> str:
+    low, high = float(x.min()), float(x.max())
+    if x.dtype.kind in "bui" and low >= 0 and high <= 1:
+        return "none"
+    # cifar100_sub12k reads as cifar100 does
+    kin = max((known for known in KNOWN if name.startswith(known)), key=len, default=None)
+    if kin and kin not in EMBEDDED and (x.dtype == np.uint8) == (not KNOWN[kin].booleanize.startswith("quantile")):
+        return KNOWN[kin].booleanize
+    if x.ndim in (3, 4) and x.dtype == np.uint8:
+        return "thermometer:8" if high > 127 else f"thermometer:{min(8, high):.0f}:{high:.0f}"
+    if x.ndim in (3, 4) and low >= 0 and high <= 1:
+        return "thermometer:8:1"
+    return "quantile:4"
+
+
+def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise ValueError(f"{path} is not there; give the path of an .npz with {', '.join(ARRAYS)}")
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is no .npz, a zip of arrays as numpy.savez writes it, or it is cut short")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read: {error}. Save plain arrays, no objects, with numpy.savez") from error
+
+
+def _keep(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    try:
+        with tempfile.TemporaryDirectory(prefix=".keep-", dir=path.parent) as scratch:
+            part = Path(scratch) / path.name
+            np.savez(part, **arrays)  # type: ignore[arg-type]
+            part.replace(path)
+    except PermissionError:
+        return  # a data folder that may only be read still serves, if slowly

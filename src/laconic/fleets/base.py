@@ -1,0 +1,267 @@
+"""What all fleets share: who takes part, random streams, encode → ledger → decode, lost replies, the byte budget."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from laconic import wire
+from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
+from laconic.fleets.host import (
+    LOSS,
+    NOTHING,
+    SAMPLE,
+    SERVER,
+    Exchange,
+    Home,
+    Reply,
+    Request,
+    Score,
+    free_slot,
+    optional,
+    stream,
+    write_slot,
+)
+from laconic.fleets.store import Store
+from laconic.state import freeze, thaw
+from laconic.wire import Encoded, Hop, Ledger, Message
+
+T = TypeVar("T", Reply, Score)
+
+
+class OverBudget(Exception):
+    """More bytes than a client may send and receive in a round."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How the clients are reached."""
+
+    participation: float = 1.0  # share of clients sampled each round
+    lost_replies: float = 0.0  # share of replies that never arrive, though the client did its step and sent them
+    budget_bytes: int | None = None  # most that a client may send and receive in a round, together
+
+
+@dataclass
+class Link:
+    """What the server holds of one client: for each step the slot and messages of the last complete exchange."""
+
+    held: dict[str, tuple[int, Exchange]] = field(default_factory=dict)
+
+
+class BaseFleet:
+    """A fleet says where clients live (`_perform`, `_evaluate`, `_save_clients` …); everything else is here."""
+
+    def __init__(self, home: Home, conditions: Conditions, on_progress: Callable[[str, int, int], None]) -> None:
+        self.home, self.conditions, self._on_progress = home, conditions, on_progress
+        self.everyone: Sequence[ClientId] = range(home.task.n_clients)
+        self._links: Store[Link] = Store(home.folder, "link", self._freeze, self._thaw, on_disk=home.on_disk)
+        self.begin(0)
+
+    # ------------------------------------------------------------ a round
+    def begin(self, round: int) -> None:
+        """A new round: who takes part, fresh streams, an empty ledger."""
+        self.round, self._call = round, 0
+        self.rng = stream(self.home.seed, SERVER, round)
+        n_sampled = max(1, min(len(self.everyone), int(np.ceil(self.conditions.participation * len(self.everyone)))))
+        chosen = stream(self.home.seed, SAMPLE, round).choice(len(self.everyone), n_sampled, replace=False)
+        self.sampled: Sequence[ClientId] = sorted(map(int, chosen))
+        self.ledger = Ledger()
+        self.notes: dict[str, float] = {}
+        self.client_notes: dict[ClientId, dict[str, float]] = {}
+        self.replied: set[ClientId] = set()
+        self.n_lost = 0
+        self._spent: Counter[ClientId] = Counter()
+
+    def note(self, **numbers: float) -> None:
+        self.notes |= {name: float(number) for name, number in numbers.items()}
+
+    def ask(
+        self, step: Callable[[Any, M, Site], R], messages: Mapping[ClientId, M], at_least: int = 1
+    ) -> dict[ClientId, R]:
+        known = self._step(step)
+        self._call += 1
+        requests, links, sent = [], {}, {}
+        encoded: dict[tuple[int, int], tuple[Encoded, Message]] = {}  # a message that goes to many is encoded once
+        for client in self._check_clients(messages):
+            message = messages[client]
+            link = links[client] = self._links.get(client) or Link()
+            agreed, base = link.held.get(known.name, (None, None))
+            frame = self._encode(known, agreed, message, base.down if base else None, encoded)
+            self._record(Hop(self.round, known.name, "down", client), message, frame[0])
+            sent[client] = frame[1] if message.schema else None
+            requests.append(Request(known.name, client, self.round, self._call, frame[0].data))
+        replies: dict[ClientId, Any] = {}
+        for reply in self._gather(requests):
+            client, link = reply.client, links[reply.client]
+            agreed, base = link.held.get(known.name, (None, None))
+            answer = self._decode(known, reply.encoded.data, base.up if base else None)
+            if answer is not None:
+                self._record(Hop(self.round, known.name, "up", client), answer, reply.encoded)
+            if not self._is_lost(client):
+                replies[client] = answer
+                link.held[known.name] = (free_slot(agreed), Exchange(sent[client], answer))
+                self._links.put(client, link)
+        self.n_lost += len(requests) - len(replies)
+        self.replied |= replies.keys()
+        if len(replies) < at_least:
+            raise TooFew(f"{len(replies)} of {len(requests)} clients replied to {known.name}; {at_least} are needed")
+        return {client: replies[client] for client in sorted(replies)}
+
+    def gossip(
+        self,
+        publish: Callable[[Any, Message, Site], M],
+        absorb: Callable[[Any, dict[ClientId, M], Site], None],
+        neighbours: Mapping[ClientId, Sequence[ClientId]],
+    ) -> None:
+        published, absorbed = self._step(publish), self._step(absorb)
+        self._call += 1
+        senders = self._check_clients({sender for heard in neighbours.values() for sender in heard})
+        publishing = [Request(published.name, client, self.round, self._call, is_published=True) for client in senders]
+        frames = {reply.client: reply.encoded for reply in self._gather(publishing) if reply.encoded.data}
+        answers = {sender: wire.decode(published.reply or Message, frame.data) for sender, frame in frames.items()}
+        self._call += 1
+        absorbing = []
+        for receiver in self._check_clients(neighbours):
+            arrived = {}
+            for sender in sorted(set(neighbours[receiver]) & frames.keys()):
+                self._record(Hop(self.round, published.name, "peer", sender, receiver), answers[sender], frames[sender])
+                if self._is_lost(sender, receiver):
+                    self.n_lost += 1
+                else:
+                    arrived[sender] = frames[sender].data
+            absorbing.append(Request(absorbed.name, receiver, self.round, self._call, heard=arrived))
+        self.replied |= {reply.client for reply in self._gather(absorbing)}
+
+    def evaluate(self) -> list[Score]:
+        """Every client's model on its own test examples."""
+        return self._watch(self._evaluate(self.everyone, self.round), "evaluate", len(self.everyone))
+
+    # ------------------------------------------------------------ checkpoints
+    def save(self) -> dict[str, dict[int, str]]:
+        """The files in which links and clients are safe."""
+        return {"links": self._links.save(self.round), "clients": self._save_clients(self.round)}
+
+    def settle(self) -> None:
+        self._links.settle(self.round)
+        self._settle_clients(self.round)
+
+    def open(self, files: Mapping[str, dict[int, str]], round: int) -> None:
+        self._links.open(files["links"], round)
+        self._open_clients(files["clients"], round)
+
+    # ------------------------------------------------------------ where steps run
+    @abstractmethod
+    def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:
+        """Replies as they come."""
+
+    @abstractmethod
+    def _evaluate(self, clients: Sequence[ClientId], round: int) -> Generator[Score]: ...
+
+    @abstractmethod
+    def _save_clients(self, round: int) -> dict[int, str]: ...
+
+    @abstractmethod
+    def _settle_clients(self, round: int) -> None: ...
+
+    @abstractmethod
+    def _open_clients(self, files: dict[int, str], round: int) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    # ------------------------------------------------------------ pieces
+    def _step(self, step: Callable[..., Any]) -> Step:
+        owner = getattr(step, "__self__", None)
+        if owner != self.home.algorithm:
+            raise ValueError(f"{step!r} is no step of {self.home.algorithm!r}; pass self.some_step")
+        return step_of(type(self.home.algorithm), step.__name__)
+
+    def _check_clients(self, clients: Iterable[ClientId]) -> list[ClientId]:
+        chosen = sorted(clients)
+        if strangers := set(chosen) - set(self.everyone):
+            raise ValueError(
+                f"there are no clients {sorted(strangers)}; they are numbered 0 to {len(self.everyone) - 1}"
+            )
+        return chosen
+
+    def _encode(
+        self,
+        step: Step,
+        agreed: int | None,
+        message: Message,
+        base: Message | None,
+        memo: dict[tuple[int, int], tuple[Encoded, Message]],
+    ) -> tuple[Encoded, Message]:
+        """The frame, and the message as both ends will hold it."""
+        if type(message) is not step.message:
+            raise TypeError(f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}")
+        key = (id(message), id(base))
+        if key not in memo:
+            kept = message.snapshot()
+            memo[key] = (wire.encode_detailed(kept, base) if message.schema else NOTHING, kept)
+        coded, kept = memo[key]
+        return Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
+
+    def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
+        return wire.decode(step.reply, data, base).snapshot() if step.reply is not None and data else None
+
+    def _record(self, hop: Hop, message: Message, encoded: Encoded) -> None:
+        self.ledger.record(hop, message, encoded)
+        for client in (hop.client, hop.peer):
+            if client is None:
+                continue
+            self._spent[client] += len(encoded.data)
+            limit = self.conditions.budget_bytes
+            if limit is not None and self._spent[client] > limit:
+                raise OverBudget(
+                    f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self._spent[client]}, "
+                    f"the budget is {limit}"
+                )
+
+    def _gather(self, requests: Sequence[Request]) -> list[Reply]:
+        """By client, so that the ledger does not depend on who was first."""
+        if not requests:
+            return []
+        replies = self._watch(self._perform(requests), requests[0].step, len(requests))
+        for reply in replies:
+            if reply.notes:
+                self.client_notes.setdefault(reply.client, {}).update(reply.notes)
+        return replies
+
+    def _watch(self, results: Generator[T], what: str, n_due: int) -> list[T]:
+        """All of them in order of client; those who watch hear of each."""
+        self._on_progress(what, 0, n_due)
+        done = []
+        with closing(results):
+            for result in results:
+                done.append(result)
+                self._on_progress(what, len(done), n_due)
+        return sorted(done, key=lambda result: result.client)
+
+    def _is_lost(self, *who: ClientId) -> bool:
+        rate = self.conditions.lost_replies
+        return rate > 0 and bool(stream(self.home.seed, LOSS, self.round, self._call, *who).random() < rate)
+
+    def _freeze(self, link: Link) -> bytes:
+        held = {
+            f"{step}/{way}": getattr(exchange, way)
+            for step, (_, exchange) in link.held.items()
+            for way in Exchange._fields
+        }
+        return freeze({"slots": {step: slot for step, (slot, _) in link.held.items()}} | held)
+
+    def _thaw(self, _: ClientId, data: bytes) -> Link:
+        slots = thaw(data, {"slots": dict[str, int]})["slots"]
+        link = Link()
+        for name, slot in slots.items():
+            step = step_of(type(self.home.algorithm), name)
+            kinds = {f"{name}/down": optional(step.message), f"{name}/up": optional(step.reply)}
+            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in thaw(data, kinds).values())))
+        return link

@@ -1,0 +1,213 @@
+"""Where clients live: their states, examples and steps. Every fleet keeps its clients in hosts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from laconic import wire
+from laconic.algorithm import Algorithm, ClientId, Examples, Site, Step, Task, state_type, step_of
+from laconic.fleets.store import Store
+from laconic.state import freeze, thaw
+from laconic.wire import Encoded, Message, WireError
+
+START, SAMPLE, SERVER, SITE, LOSS = range(5)  # what a random stream is for
+
+NOTHING = Encoded(b"", {})  # what a message without fields takes
+
+
+def stream(seed: int, *key: int) -> np.random.Generator:
+    """Independent of every stream with another key."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+class Source(Protocol):
+    """Every client's examples."""
+
+    def at(self, client: ClientId, round: int) -> tuple[Examples, Examples, Examples]:
+        """Train, validation and test examples."""
+
+    def only(self, clients: Sequence[ClientId]) -> Source:
+        """The same for these clients, without the others' examples."""
+
+
+class Exchange(NamedTuple):
+    """A request and its reply: what later ones of the same step are coded against."""
+
+    down: Message | None
+    up: Message | None
+
+
+@dataclass
+class Cell:
+    """All that one client keeps. For each step two slots of exchanges: one that both ends know to be complete, and one
+    whose reply may be lost. The server's next request says which slot it holds too; the other is then free."""
+
+    state: Any
+    held: dict[str, list[Exchange | None]] = field(default_factory=dict)
+
+
+class Request(NamedTuple):
+    step: str
+    client: ClientId
+    round: int
+    call: int  # how many requests the server has made in this round
+    frame: bytes = b""
+    heard: dict[ClientId, bytes] | None = None  # gossip: what neighbours published
+    is_published: bool = False  # gossip: the reply goes to neighbours, who hold nothing it could be coded against
+
+
+class Reply(NamedTuple):
+    client: ClientId
+    encoded: Encoded
+    notes: dict[str, float]
+
+
+class Score(NamedTuple):
+    client: ClientId
+    n_test: int
+    n_correct: int
+
+
+@dataclass(frozen=True)
+class Home:
+    """What a host is made from; goes to worker processes as it is."""
+
+    algorithm: Algorithm
+    task: Task
+    source: Source
+    seed: int
+    folder: Path | None = None  # of checkpoints
+    on_disk: bool = False  # states live there between steps
+
+
+class Host:
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.cells: Store[Cell] = Store(home.folder, "client", self._freeze, self._thaw, on_disk=home.on_disk)
+        self._decoded: dict[tuple[str, bytes, int], Message] = {}
+        self._lock = threading.Lock()
+
+    def perform(self, request: Request) -> Reply:
+        """Decodes what came, runs the step, encodes its reply, keeps the client's new state."""
+        cell, step = self._cell(request.client), step_of(type(self.home.algorithm), request.step)
+        site = self._site(request.client, request.round, request.call)
+        run = partial(getattr(self.home.algorithm, step.name), cell.state)
+        if request.heard is not None:
+            run({sender: self._decode(step, frame, None) for sender, frame in request.heard.items()}, site)
+            encoded = NOTHING
+        elif request.is_published:
+            encoded, _ = encode_reply(step, run(wire.EMPTY, site), None)
+        else:
+            slots = cell.held.setdefault(step.name, [None, None])
+            agreed, body = read_slot(step, request.frame)
+            base = None if agreed is None else slots[agreed]
+            if agreed is not None and base is None:
+                raise WireError(f"client {request.client} holds no earlier {step.name}, which this one builds on")
+            message = self._decode(step, body, base.down if base else None)
+            encoded, reply = encode_reply(step, run(message, site), base.up if base else None)
+            slots[free_slot(agreed)] = Exchange(message if message.schema else None, reply)
+        self.cells.put(request.client, cell)
+        return Reply(request.client, encoded, site.notes)
+
+    def evaluate(self, client: ClientId, round: int) -> Score:
+        test = self.home.source.at(client, round)[2]
+        if not len(test.y):
+            return Score(client, 0, 0)
+        predicted = self.home.algorithm.predict(self._cell(client).state, test.x)
+        return Score(client, len(test.y), int(np.count_nonzero(predicted == test.y)))
+
+    def forget_decoded(self) -> None:
+        self._decoded.clear()
+
+    def _cell(self, client: ClientId) -> Cell:
+        """A client met for the first time starts here, the same whenever that is."""
+        cell = self.cells.get(client)
+        if cell is None:
+            train, val, _ = self.home.source.at(client, 0)
+            site = Site(client, 0, train, val, stream(self.home.seed, START, client))
+            cell = Cell(self.home.algorithm.start_client(self.home.task, site))
+            self.cells.put(client, cell)
+        return cell
+
+    def _site(self, client: ClientId, round: int, call: int) -> Site:
+        train, val, _ = self.home.source.at(client, round)
+        return Site(client, round, train, val, stream(self.home.seed, SITE, round, client, call))
+
+    def _decode(self, step: Step, body: bytes, base: Message | None) -> Message:
+        """A message sent to many is decoded once, and held once."""
+        if not step.message.schema:
+            return wire.EMPTY
+        key = (step.name, body, id(base))
+        message = self._decoded.get(key)
+        if message is None:
+            fresh = wire.decode(step.message, body, base).snapshot()
+            with self._lock:
+                message = self._decoded.setdefault(key, fresh)
+        return message
+
+    def _freeze(self, cell: Cell) -> bytes:
+        held = {
+            f"{step}/{slot}/{way}": getattr(exchange, way)
+            for step, slots in cell.held.items()
+            for slot, exchange in enumerate(slots)
+            if exchange is not None
+            for way in Exchange._fields
+        }
+        return freeze({"state": cell.state, "held": list(held)} | held)
+
+    def _thaw(self, _: ClientId, data: bytes) -> Cell:
+        keys = thaw(data, {"held": list[str]})["held"]
+        expected: dict[str, Any] = {"state": state_type(type(self.home.algorithm), "client")}
+        for key in keys:
+            name, _, way = key.split("/")
+            step = step_of(type(self.home.algorithm), name)
+            expected[key] = optional(step.message if way == "down" else step.reply)
+        found = thaw(data, expected)
+        cell = Cell(found["state"])
+        for key in keys[:: len(Exchange._fields)]:
+            name, slot, _ = key.split("/")
+            slots = cell.held.setdefault(name, [None, None])
+            messages = [found[f"{name}/{slot}/{way}"] for way in Exchange._fields]
+            slots[int(slot)] = Exchange(*(message and message.snapshot() for message in messages))
+        return cell
+
+
+def optional(kind: type[Message] | None) -> Any:
+    """The annotation of a held message, which is None where none was sent."""
+    return (kind or Message) | None
+
+
+def write_slot(step: Step, agreed: int | None) -> bytes:
+    """The byte before a request: the slot that both ends hold. None is sent where nothing could be coded against it."""
+    if not step.message.schema and step.reply is None:
+        return b""
+    return bytes([0 if agreed is None else agreed + 1])
+
+
+def read_slot(step: Step, frame: bytes) -> tuple[int | None, bytes]:
+    if not step.message.schema and step.reply is None:
+        return None, frame
+    if not frame or frame[0] > 2:
+        raise WireError(f"a request for {step.name} starts with {frame[:1]!r}; a byte from 0 to 2 was due")
+    return frame[0] - 1 if frame[0] else None, frame[1:]
+
+
+def free_slot(agreed: int | None) -> int:
+    return 0 if agreed is None else 1 - agreed
+
+
+def encode_reply(step: Step, reply: Message | None, base: Message | None) -> tuple[Encoded, Message | None]:
+    """The bytes, and the reply as both ends will hold it."""
+    if reply is None or step.reply is None:
+        return NOTHING, None
+    if type(reply) is not step.reply:
+        raise TypeError(f"{step.name} returned a {type(reply).__name__}; its annotation says {step.reply.__name__}")
+    kept = reply.snapshot()
+    return wire.encode_detailed(kept, base), kept

@@ -1,0 +1,47 @@
+"""Clients in this process, on threads: training releases the interpreter lock."""
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+from laconic.algorithm import ClientId
+from laconic.fleets.base import BaseFleet, Conditions
+from laconic.fleets.host import Home, Host, Reply, Request, Score
+
+T = TypeVar("T")
+
+
+class LocalFleet(BaseFleet):
+    def __init__(
+        self, home: Home, conditions: Conditions, on_progress: Callable[[str, int, int], None], workers: int
+    ) -> None:
+        super().__init__(home, conditions, on_progress)
+        self._host = Host(home)
+        self._pool = ThreadPoolExecutor(workers)
+
+    def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:
+        self._host.forget_decoded()
+        yield from self._as_completed([self._pool.submit(self._host.perform, request) for request in requests])
+
+    def _evaluate(self, clients: Sequence[ClientId], round: int) -> Generator[Score]:
+        yield from self._as_completed([self._pool.submit(self._host.evaluate, client, round) for client in clients])
+
+    def _as_completed(self, futures: Sequence[Future[T]]) -> Generator[T]:
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:  # after an error or Ctrl-C nothing new starts
+            for future in futures:
+                future.cancel()
+
+    def _save_clients(self, round: int) -> dict[int, str]:
+        return self._host.cells.save(round)
+
+    def _settle_clients(self, round: int) -> None:
+        self._host.cells.settle(round)
+
+    def _open_clients(self, files: dict[int, str], round: int) -> None:
+        self._host.cells.open(files, round)
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)

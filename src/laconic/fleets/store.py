@@ -1,0 +1,90 @@
+"""Where records that outlive a step are kept: in memory, or in files so that memory does not follow their number."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Store(Generic[T]):
+    """Records by number. Files are never overwritten once saved: each save makes new ones, so a crash loses nothing."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        kind: str,
+        freeze: Callable[[T], bytes],
+        thaw: Callable[[int, bytes], T],
+        *,
+        on_disk: bool = False,
+    ) -> None:
+        if on_disk and folder is None:
+            raise ValueError("records are to live on disk, but no folder was given; give one, or keep them in memory")
+        self._folder, self._kind, self._on_disk = folder, kind, on_disk
+        self._freeze, self._thaw = freeze, thaw
+        self._records: dict[int, T] = {}
+        self._changed: set[int] = set()
+        self._files: dict[int, str] = {}
+        self._saved: set[str] = set()  # files that the last checkpoint names
+        self._round = 0
+
+    def get(self, number: int) -> T | None:
+        if number in self._records:
+            return self._records[number]
+        if number not in self._files:
+            return None
+        record = self._thaw(number, (self._path / self._files[number]).read_bytes())
+        if not self._on_disk:
+            self._records[number] = record
+        return record
+
+    def put(self, number: int, record: T) -> None:
+        if self._on_disk:
+            self._write(number, record)
+        else:
+            self._records[number] = record
+            self._changed.add(number)
+
+    def save(self, round: int) -> dict[int, str]:
+        """Everything is in files when this returns; their names, by record."""
+        self._round = round
+        for number in sorted(self._changed):
+            self._write(number, self._records[number])
+        self._changed.clear()
+        return dict(self._files)
+
+    def settle(self, round: int) -> None:
+        """The checkpoint that names the files is safe, so older ones can go."""
+        for name in self._saved - set(self._files.values()):
+            (self._path / name).unlink(missing_ok=True)
+        self._saved, self._round = set(self._files.values()), round + 1
+
+    def open(self, files: dict[int, str], round: int) -> None:
+        """Goes on from a checkpoint made in that round."""
+        self._files, self._saved, self._round = dict(files), set(files.values()), round + 1
+
+    @property
+    def _path(self) -> Path:
+        assert self._folder is not None
+        return self._folder
+
+    def _write(self, number: int, record: T) -> None:
+        name = f"{self._kind}-{number:05d}-{self._round:06d}.safetensors"
+        write_atomically(self._path / name, self._freeze(record))
+        old = self._files.get(number)
+        if old is not None and old != name and old not in self._saved:
+            (self._path / old).unlink(missing_ok=True)
+        self._files[number] = name
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Whoever reads the path sees the old file or the whole new one, even after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,270 @@
+"use strict";
+// Draws a view of a figure as SVG, as wide as its place. Every drawing returns {svg, hits, legend}; a hit is a place
+// {x, y, group, say} that answers to pointer and keys with the lines of say().
+// Views, by kind:
+//   lines  {x, y: axis, series: [{label, colour, has_band, points: [[round, x, y, low, high]]}]}
+//   strip  {x: axis, rows: [{label, colour, dots: [[client, value, n_correct, n_test]]}]}
+//   bars   {has_steps, rows: [{label, segments: [{label, colour, value}]}]}
+//   heat   {clients, classes, counts: [client][class]}
+// An axis is {label, unit, log, zero}; log: logarithmic, zero: begins at 0 unless it is.
+const root = document.documentElement;
+window.addEventListener("error", (event) => { root.dataset.error = event.message; });
+
+const N_COLOURS = 8;
+const colourOf = (k) => (k < 0 ? "var(--grey)" : `var(--c${k % N_COLOURS})`);
+const namespace = document.getElementById("blank").namespaceURI;
+
+function shape(name, attributes, text) {
+  const element = document.createElementNS(namespace, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function canvas(width, height) {
+  return shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0 });
+}
+
+// The twin of format_bytes in tables.py.
+function formatBytes(bytes) {
+  let value = Number(bytes.toPrecision(3)), power = 0;
+  if (value < 1000 && Number.isInteger(bytes)) return `${bytes} B`;
+  while (value >= 1000 && power < 5) { value /= 1000; power += 1; }
+  const digits = Math.max(0, 3 - String(Math.trunc(value)).length);
+  return `${value.toFixed(digits)} ${["B", "kB", "MB", "GB", "TB", "PB"][power]}`;
+}
+
+const plain = (value) => String(Number(value.toPrecision(4)));
+const format = {
+  bytes: formatBytes,
+  percent: (value) => `${(100 * value).toFixed(1)} %`,
+  gain: (value) => `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(1)} points`,
+  seconds: (value) => `${plain(value)} s`,
+  count: plain,
+  number: plain,
+};
+const tickFormat = {
+  ...format,
+  bytes: (value) => formatBytes(value).replace(/\.0+ /, " ").replace(/(\.\d)0 /, "$1 "),
+  percent: (value) => `${Number((100 * value).toFixed(2))} %`,
+  gain: (value) => `${value > 0 ? "+" : ""}${Number((100 * value).toFixed(1))}`.replace("-", "−"),
+};
+
+function linearTicks(low, high, most) {
+  const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
+  const ticks = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k += 1) ticks.push(Number((k * step).toPrecision(12)));
+  return ticks;
+}
+
+function logTicks(low, high, most) {
+  const all = (digits, skip) => {
+    const ticks = [];
+    for (let k = Math.floor(Math.log10(low)); k <= Math.ceil(Math.log10(high)); k += skip)
+      for (const digit of digits) ticks.push(digit * 10 ** k);
+    return ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+  };
+  const choices = [all([1, 2, 3, 4, 5, 6, 7, 8, 9], 1), all([1, 2, 5], 1), all([1], 1), all([1], 2), all([1], 3)];
+  return choices.find((ticks) => ticks.length <= most) ?? choices.at(-1);
+}
+
+// low and high come back widened to a little more than the values; from and to are pixels.
+function makeScale(axis, values, from, to, most) {
+  let low = Math.min(...values), high = Math.max(...values);
+  if (axis.log) {
+    [low, high] = low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
+  } else {
+    const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    [low, high] = axis.unit === "count" && high > low ? [low, high] : [low - room, high + room];
+    if (axis.unit === "percent") [low, high] = [Math.max(0, low), Math.min(1, high)];
+    if (axis.zero) low = 0;
+  }
+  const bend = axis.log ? Math.log10 : (value) => value;
+  const place = (value) => from + ((bend(value) - bend(low)) / (bend(high) - bend(low))) * (to - from);
+  let ticks = axis.log ? logTicks(low, high, most) : linearTicks(low, high, most);
+  if (axis.unit === "count") ticks = ticks.filter(Number.isInteger);
+  return { place, ticks };
+}
+
+// Marks differ in form too, so that lines can be told apart without colour.
+function mark(k, x, y, size, attributes = {}) {
+  const forms = [
+    (r) => `M${x - r},${y}a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0z`,
+    (r) => `M${x - r},${y - r}h${2 * r}v${2 * r}h${-2 * r}z`,
+    (r) => `M${x},${y - 1.3 * r}l${1.25 * r},${2.2 * r}h${-2.5 * r}z`,
+    (r) => `M${x},${y - 1.35 * r}l${1.35 * r},${1.35 * r}l${-1.35 * r},${1.35 * r}l${-1.35 * r},${-1.35 * r}z`,
+  ];
+  const form = forms[k < 0 ? 1 : k % forms.length];
+  return shape("path", { d: form(size), fill: colourOf(k), ...attributes });
+}
+
+function drawAxes(svg, { left, right, top, bottom }, x, y, view) {
+  for (const tick of y.ticks) {
+    const at = y.place(tick);
+    svg.append(shape("line", { x1: left, x2: right, y1: at, y2: at, class: "grid" }));
+    svg.append(shape("text", { x: left - 8, y: at + 4, class: "tick end" }, tickFormat[view.y.unit](tick)));
+  }
+  drawBase(svg, { left, right, bottom }, x, view.x);
+  svg.append(shape("text", { x: 0, y: top - 12, class: "label" }, view.y.label));
+}
+
+function drawBase(svg, { left, right, bottom }, x, axis) {
+  svg.append(shape("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "base" }));
+  for (const tick of x.ticks) {
+    const at = x.place(tick);
+    svg.append(shape("line", { x1: at, x2: at, y1: bottom, y2: bottom + 5, class: "base" }));
+    svg.append(shape("text", { x: at, y: bottom + 19, class: "tick middle" }, tickFormat[axis.unit](tick)));
+  }
+  svg.append(shape("text", { x: right, y: bottom + 38, class: "label end" }, axis.label));
+}
+
+function drawLines(view, width, isSmall) {
+  const height = isSmall ? 190 : Math.min(430, Math.max(280, width * 0.45));
+  const frame = { left: 58, right: width - 14, top: isSmall ? 14 : 30, bottom: height - (isSmall ? 44 : 46) };
+  const svg = canvas(width, height), hits = [], legend = [];
+  const visible = (point) => (!view.x.log || point[1] > 0) && (!view.y.log || point[2] > 0);
+  const series = view.series.map((one) => ({ ...one, shown: one.points.filter(visible) }));
+  const drawn = series.filter((one) => one.shown.length > 0);
+  // Whoever sends nothing has no place on a logarithmic axis: a level line shows what it reaches for free.
+  const silent = view.x.log ? series.filter((one) => one.points.length > 0 && one.shown.length === 0) : [];
+  const levels = silent.map((one) => one.points.at(-1));
+  const heights = drawn.flatMap((one) => one.shown.flatMap((p) => [p[3], p[4]])).concat(levels.map((p) => p[2]));
+  if (heights.length === 0) return drawNothing(width);
+  const widths = drawn.flatMap((one) => one.shown.map((p) => p[1]));
+  const x = makeScale(view.x, widths.length ? widths : [1000, 1e6], frame.left, frame.right, width / 80);
+  const y = makeScale(view.y, heights, frame.bottom, frame.top, isSmall ? 4 : 6);
+  drawAxes(svg, frame, x, y, view);
+  silent.forEach((one, k) => {
+    const at = y.place(levels[k][2]);
+    svg.append(shape("line", { x1: frame.left, x2: frame.right, y1: at, y2: at, class: "level", stroke: colourOf(one.colour) }));
+    hits.push({ x: frame.right, y: at, group: one.colour, say: () => [one.label, "sends nothing", format[view.y.unit](levels[k][2])] });
+    legend.push({ colour: one.colour, label: `${one.label} (sends nothing)` });
+  });
+  for (const one of drawn) {
+    const at = one.shown.map((p) => [x.place(p[1]), y.place(p[2])]);
+    const join = (points) => points.map((p) => p.map((n) => n.toFixed(1)).join(",")).join("L");
+    if (one.has_band) {
+      const edge = (k) => one.shown.map((p) => [x.place(p[1]), y.place(p[k])]);
+      svg.append(shape("path", { d: `M${join(edge(4))}L${join(edge(3).reverse())}z`, fill: colourOf(one.colour), class: "band" }));
+    }
+    svg.append(shape("path", { d: `M${join(at)}`, stroke: colourOf(one.colour), class: one.colour < N_COLOURS ? "line" : "line dashed" }));
+    at.forEach(([px, py], k) => {
+      const p = one.shown[k];
+      if (k === at.length - 1 || (at.length <= 40 && !isSmall)) svg.append(mark(one.colour, px, py, k === at.length - 1 ? 5 : 3, { class: "mark" }));
+      const range = one.has_band ? [`seeds ${format[view.y.unit](p[3])} to ${format[view.y.unit](p[4])}`] : [];
+      const cost = view.x.unit === "count" ? [] : [format[view.x.unit](p[1])];
+      hits.push({ x: px, y: py, group: one.colour, say: () => [one.label, `round ${p[0]}`, format[view.y.unit](p[2]), ...range, ...cost] });
+    });
+    legend.push({ colour: one.colour, label: one.label });
+  }
+  return { svg, hits, legend: legend.sort((a, b) => a.colour - b.colour) };
+}
+
+function drawNothing(width) {
+  const svg = canvas(width, 60);
+  svg.append(shape("text", { x: 0, y: 34, class: "label" }, "nothing recorded yet"));
+  return { svg, hits: [], legend: [] };
+}
+
+const quantile = (sorted, share) => {
+  const at = (sorted.length - 1) * share, below = Math.floor(at);
+  return sorted[below] + (at - below) * (sorted[Math.min(below + 1, sorted.length - 1)] - sorted[below]);
+};
+
+function drawStrip(view, width) {
+  const values = view.rows.flatMap((row) => row.dots.map((dot) => dot[1]));
+  if (values.length === 0) return drawNothing(width);
+  const radius = values.length / view.rows.length > 250 || width < 500 ? 2.5 : 3.5, left = 8, right = width - 26;
+  const axis = view.x.unit === "gain" ? [...values, 0] : [...values, 1];
+  const x = makeScale(view.x, axis, left, right, width / 80), svg = canvas(width, 10), hits = [];
+  let top = 6;
+  view.rows.forEach((row, group) => {
+    const dots = [...row.dots].sort((a, b) => a[1] - b[1] || a[0] - b[0]);
+    const columns = new Map(), step = 2 * radius + 0.5;  // dots that would touch pile up about the middle
+    const piled = dots.map((dot) => {
+      const column = Math.round(x.place(dot[1]) / step), n = columns.get(column) ?? 0;
+      columns.set(column, n + 1);
+      return n;
+    });
+    const room = Math.min(110, Math.max(34, (Math.max(0, ...piled) + 2) * step)), squeeze = (room - step) / (Math.max(1, ...piled) * step);
+    const middle = top + 24 + room / 2;
+    svg.append(shape("text", { x: left, y: top + 14, class: "name" }, row.label));
+    svg.append(shape("line", { x1: left, x2: right, y1: middle, y2: middle, class: "grid" }));
+    dots.forEach((dot, k) => {
+      const px = x.place(dot[1]), side = piled[k] % 2 ? 1 : -1;
+      const py = middle + side * Math.ceil(piled[k] / 2) * step * Math.min(1, squeeze);
+      svg.append(mark(row.colour, px, py, radius, { class: "dot" }));
+      const say = () => [row.label, `client ${dot[0]}`, format[view.x.unit](dot[1]), `${dot[2]} of ${dot[3]} right`];
+      hits.push({ x: px, y: py, group, say });
+    });
+    const sorted = dots.map((dot) => dot[1]);
+    for (const [share, reach, name] of sorted.length ? [[0.5, room / 2, "median"], [0.1, room / 3, "p10"]] : []) {
+      const at = x.place(quantile(sorted, share));
+      svg.append(shape("line", { x1: at, x2: at, y1: middle - reach, y2: middle + reach, class: name }));
+      svg.append(shape("text", { x: at, y: middle - reach - 3, class: "tick middle" }, name));
+    }
+    top = middle + room / 2 + 14;
+  });
+  if (view.x.unit === "gain") svg.prepend(shape("line", { x1: x.place(0), x2: x.place(0), y1: 0, y2: top, class: "base" }));
+  drawBase(svg, { left, right, bottom: top }, x, view.x);
+  resize(svg, width, top + 46);
+  return { svg, hits, legend: [] };
+}
+
+function resize(svg, width, height) {
+  svg.setAttribute("height", height);
+  svg.setAttribute("width", width);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+}
+
+function drawBars(view, width) {
+  const totals = view.rows.map((row) => row.segments.reduce((sum, part) => sum + part.value, 0));
+  const most = Math.max(0, ...totals), svg = canvas(width, 10), hits = [], legend = new Map();
+  if (most === 0) return drawNothing(width);
+  const thick = 18, space = 52;
+  view.rows.forEach((row, group) => {
+    const top = group * space;
+    const ratio = view.has_steps && group > 0 && totals[0] > 0 ? ` · ${((100 * totals[group]) / totals[0]).toPrecision(3)} % of the paper’s` : "";
+    svg.append(shape("text", { x: 0, y: top + 15, class: "name" }, row.label));
+    svg.append(shape("text", { x: width - (view.has_steps ? 8 : 1), y: top + 15, class: "value end" }, formatBytes(totals[group]) + ratio));
+    let from = 0;
+    for (const part of row.segments.filter((one) => one.value > 0)) {
+      const wide = (part.value / most) * (width - 1);
+      svg.append(shape("rect", { x: from, y: top + 22, width: Math.max(wide, 0.5), height: thick, fill: colourOf(part.colour), class: "bar" }));
+      const share = `${((100 * part.value) / totals[group]).toPrecision(3)} % of ${row.label}`;
+      hits.push({ x: from + wide / 2, y: top + 22 + thick / 2, group, say: () => [part.label, formatBytes(part.value), share] });
+      legend.set(part.label, { colour: part.colour, label: part.label });
+      from += wide;
+    }
+    if (view.has_steps && group < view.rows.length - 1) {
+      const at = Math.max(1, from);
+      svg.append(shape("line", { x1: at, x2: at, y1: top + 22 + thick, y2: top + space + 22 + thick, class: "fall" }));
+    }
+  });
+  resize(svg, width, view.rows.length * space);
+  return { svg, hits, legend: [...legend.values()].sort((a, b) => (a.colour < 0) - (b.colour < 0) || a.colour - b.colour) };
+}
+
+function drawHeat(view, width) {
+  const n = view.clients.length, m = view.classes.length, levels = 8, left = 12 + 7.5 * Math.min(14, Math.max(...view.classes.map((c) => c.length)));
+  const wide = Math.min(56, Math.max(2, (width - left - 2) / n)), tall = Math.min(24, Math.max(5, 340 / m));
+  const most = Math.max(1, ...view.counts.flat()), cells = Array.from({ length: levels }, () => []), hits = [];
+  const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(left + n * wide + 2, m * tall + 44);
+  view.counts.forEach((row, i) => row.forEach((value, j) => {
+    const x = left + i * wide, y = j * tall;
+    // The root keeps small counts visible beside large ones; one path for each shade keeps the page light.
+    if (value) cells[Math.ceil(levels * Math.sqrt(value / most)) - 1].push(`M${x.toFixed(1)},${y.toFixed(1)}h${(wide - gap).toFixed(1)}v${(tall - gap).toFixed(1)}h${(gap - wide).toFixed(1)}z`);
+    hits.push({ x: x + wide / 2, y: y + tall / 2, group: j, say: () => [`client ${view.clients[i]}, class ${view.classes[j]}`, `${value} of ${row.reduce((a, b) => a + b, 0)} examples`] });
+  }));
+  svg.append(shape("rect", { x: left, y: 0, width: n * wide - gap, height: m * tall - gap, class: "empty" }));
+  cells.forEach((path, k) => path.length && svg.append(shape("path", { d: path.join(""), class: "heat", "fill-opacity": (k + 1) / levels })));
+  const skip = Math.ceil(12 / tall);
+  view.classes.forEach((name, j) => j % skip === 0 && svg.append(shape("text", { x: left - 6, y: (j + 0.5) * tall + 4, class: "tick end" }, name.length > 14 ? `${name.slice(0, 13)}…` : name)));
+  const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * wide >= 26) ?? 1000;
+  view.clients.forEach((client, i) => i % every === 0 && svg.append(shape("text", { x: left + (i + 0.5) * wide, y: m * tall + 15, class: "tick middle" }, client)));
+  svg.append(shape("text", { x: left, y: m * tall + 36, class: "label" }, `client (across) and class (down); darkest: ${most} examples`));
+  return { svg, hits, legend: [] };
+}
+
+const draw = { lines: drawLines, strip: drawStrip, bars: drawBars, heat: drawHeat };

@@ -1,0 +1,247 @@
+"""Runs as one HTML file that needs nothing else: no network, no fonts, no second file."""
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from laconic.report import plots
+from laconic.report.plots import Amount, Cells, Figure
+from laconic.report.records import Run, read_run
+from laconic.report.tables import (
+    Group,
+    flatten,
+    format_bytes,
+    format_percent,
+    format_ratio,
+    group_runs,
+    summarise,
+    table_cells,
+)
+
+MOST_RADIOS = 5  # more views than this are chosen from a list
+MOST_NOTES = 24  # small plots; the tables hold the rest
+N_COLOURS = 8  # as many as page.css has
+
+
+def write_report(folders: Sequence[str | Path], out: str | Path) -> None:
+    """Replaces `out` whole or not at all; a folder given twice is read once."""
+    if not folders:
+        raise ValueError("no run folder was given; at least one was due; give folders that `laconic run` made")
+    runs = [read_run(folder) for folder in {Path(folder).resolve(): folder for folder in folders}.values()]
+    page = build_page(runs)
+    out = Path(out)
+    handle, name = tempfile.mkstemp(dir=out.parent, prefix=out.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(page)
+        Path(name).chmod(0o644)  # a temporary file is its owner's alone, a report is to be shown
+        Path(name).replace(out)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def build_page(runs: Sequence[Run]) -> str:
+    groups = group_runs(runs)
+    figures = [
+        plots.plot_accuracy(groups),
+        plots.plot_clients(groups),
+        plots.plot_labels(groups),
+        plots.plot_stages(groups),
+        plots.plot_fields(groups),
+        plots.plot_bytes(groups),
+        plots.plot_seconds(groups),
+    ]
+    notes = plots.plot_notes(groups)
+    sections = {"glance": ("At a glance", show_glance(groups))}
+    sections |= {figure.name: (figure.title, show_figure(figure)) for figure in figures}
+    if notes:
+        sections["notes"] = ("What the methods noted", show_notes(notes))
+    sections["runs"] = ("How it was run", "".join(show_run(group, run) for group in groups for run in group.runs))
+
+    assets = files("laconic.report")
+    script = assets.joinpath("charts.js").read_text("utf-8") + assets.joinpath("page.js").read_text("utf-8")
+    drawn = {figure.name: {"kind": figure.kind, "views": figure.views} for figure in [*figures, *notes[:MOST_NOTES]]}
+    methods, data = (list(dict.fromkeys(names)) for names in zip(*((r.method, r.config["data"]["name"]) for r in runs)))
+    return Template(assets.joinpath("page.html").read_text("utf-8")).substitute(
+        title=escape(f"{', '.join(methods)} on {', '.join(data)}"),
+        subtitle=escape(describe_data(runs)),
+        links="".join(f'<a href="#{name}">{escape(title)}</a> ' for name, (title, _) in sections.items()),
+        body="\n".join(
+            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(title)}</h2>{body}</section>'
+            for name, (title, body) in sections.items()
+        ),
+        footer=escape(f"{count(len(runs), 'run')}, laconic {', '.join(sorted({str(r.env.get('laconic')) for r in runs}))}"),
+        figures=json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c"),
+        script=script,
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=assets.joinpath("page.css").read_text("utf-8"),
+    )
+
+
+def describe_data(runs: Sequence[Run]) -> str:
+    """What all runs have in common, as far as they do."""
+    shared = [flatten(run.config["data"]) for run in runs]
+    same = {key: value for key, value in shared[0].items() if all(other.get(key) == value for other in shared)}
+    n_clients = {len(run.partition.clients) for run in runs}
+    parts = [count(n_clients.pop(), "client")] if len(n_clients) == 1 else []
+    parts += [f"{key} {same[key]}" for key in ("partition", "alpha") if key in same]
+    parts += [count(len(runs), "run"), f"seeds {', '.join(map(str, sorted({run.seed for run in runs})))}"]
+    return " · ".join(parts)
+
+
+def count(n: int, thing: str) -> str:
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+
+
+def show_glance(groups: Sequence[Group]) -> str:
+    warnings = "".join(f"<li>{escape(text)}</li>" for text in find_warnings(groups))
+    cards = "".join(show_card(k, group) for k, group in enumerate(groups))
+    parts = [f'<div class="warnings" role="note"><h3>Before you trust these numbers</h3><ul>{warnings}</ul></div>' if warnings else ""]
+    parts.append(f'<div class="cards">{cards}</div>')
+    if len(groups) > 1:
+        headings, rows = table_cells([summarise(group) for group in groups])
+        parts.append(show_table(Cells([heading[0].upper() + heading[1:] for heading in headings], rows)))
+    text = (
+        "Accuracy is the mean over clients at the last evaluated round, p10 the accuracy that nine clients in ten reach. "
+        "Bytes are those of the encoded messages, set-up and envelopes included, over all clients and rounds; bytes per "
+        "client and round are of a client that takes part, without set-up."
+    )
+    return "".join(parts) + f'<p class="note">{text}</p>'
+
+
+def find_warnings(groups: Sequence[Group]) -> Iterable[str]:
+    runs = [run for group in groups for run in group.runs]
+    for group in groups:
+        for run in group.runs:
+            yield from (f"{group.name_run(run)}: {text}" if len(runs) > 1 else text for text in run.warnings)
+    for seed in sorted({run.seed for run in runs}):
+        if len({run.partition.sha256 for run in runs if run.seed == seed}) > 1:
+            yield f"Seed {seed}: the runs divide the data in different ways, so their clients are not the same."
+
+
+def show_card(colour: int, group: Group) -> str:
+    row = summarise(group)
+    entropy = group.mean(lambda run: run.counts.entropy_bytes)
+    spread = "" if row.accuracy_sd is None else f'<small class="sd"> ± {100 * row.accuracy_sd:.1f}</small>'
+    seeds = f"{row.n_seeds} seeds" if row.n_seeds > 1 else f"seed {group.runs[0].seed}"
+    n_finished = sum(run.is_finished for run in group.runs)
+    status = group.runs[0].status if row.n_seeds == 1 else f"{n_finished} of {row.n_seeds} finished"
+    paper = f"{format_bytes(row.paper_bytes)} <small>{format_ratio(row.ratio)} what was sent</small>"
+    facts = {
+        "p10": f"{format_percent(row.p10)} %",
+        "Best round": f"{format_percent(row.best)} %",
+        "Sent in total": format_bytes(row.total_bytes),
+        "Paper’s count": paper if row.ratio else format_bytes(row.paper_bytes),
+        "Entropy estimate": f"{format_bytes(entropy)} <small>sent is {format_ratio(row.total_bytes / entropy)} that</small>"
+        if entropy
+        else format_bytes(entropy),
+    }
+    listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
+    return (
+        f'<article class="card c{colour % N_COLOURS}"><h3>{escape(group.label)}</h3>'
+        f'<p class="big">{format_percent(row.accuracy)}<small> %</small>{spread}</p>'
+        f'<p class="note">accuracy · {escape(seeds)} · {escape(status)}</p><dl>{listed}</dl></article>'
+    )
+
+
+def show_figure(figure: Figure) -> str:
+    text = f'<p class="lead">{escape(figure.text)}</p>' if figure.text else ""
+    return f'{text}<figure data-figure="{figure.name}">{show_plot(figure)}{show_folded(figure.tables)}</figure>'
+
+
+def show_plot(figure: Figure) -> str:
+    label = escape(f"{figure.title}. Arrow keys step through the values; the table holds them all.")
+    return f'{show_views(figure)}<ul class="legend"></ul><div class="plot" data-label="{label}"></div>'
+
+
+def show_views(figure: Figure) -> str:
+    labels = [escape(view["label"]) for view in figure.views]
+    if len(labels) < 2:
+        return ""
+    if len(labels) > MOST_RADIOS:
+        options = "".join(f'<option value="{k}">{label}</option>' for k, label in enumerate(labels))
+        return f'<label class="views">Show <select name="{figure.name}">{options}</select></label>'
+    radios = "".join(
+        f'<label><input type="radio" name="{figure.name}" value="{k}"{" checked" if k == 0 else ""}><span>{label}</span></label>'
+        for k, label in enumerate(labels)
+    )
+    return f'<fieldset class="views"><legend>Show</legend>{radios}</fieldset>'
+
+
+def show_notes(figures: Sequence[Figure]) -> str:
+    small = "".join(
+        f'<figure data-figure="{figure.name}" data-small><h3>{escape(figure.title)}</h3>{show_plot(figure)}</figure>'
+        for figure in figures[:MOST_NOTES]
+    )
+    more = f'<p class="note">{len(figures) - MOST_NOTES} more are in the tables.</p>' if len(figures) > MOST_NOTES else ""
+    folded = show_folded([cells for figure in figures for cells in figure.tables])
+    return f'<div class="smalls">{small}</div>{more}{folded}'
+
+
+def show_folded(tables: Sequence[Cells]) -> str:
+    """The first that sorts is worth seeing at once."""
+    if tables[0].is_sortable:
+        folds = [(cells.caption, [cells], k == 0) for k, cells in enumerate(tables)]
+    else:
+        folds = [("As a table" if len(tables) == 1 else f"As {len(tables)} tables", tables, False)]
+    return "".join(
+        f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{''.join(map(show_table, some))}</details>"
+        for title, some, is_open in folds
+    )
+
+
+def show_table(cells: Cells) -> str:
+    """Without the end tags HTML lets us leave out: a partition has a cell for each client and class."""
+    is_wordy = [any(isinstance(row[k], str) and not is_numeric(row[k]) for row in cells.rows) for k in range(len(cells.headings))]
+    heads = "".join(
+        f'<th scope="col"{" class=w" if wordy else ""}>'
+        + (f'<button type="button">{show_heading(heading)}</button>' if cells.is_sortable else show_heading(heading))
+        for heading, wordy in zip(cells.headings, is_wordy, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(show_cell(cell, wordy) for cell, wordy in zip(row, is_wordy, strict=True)) for row in cells.rows
+    )
+    caption = f"<caption>{escape(cells.caption)}</caption>" if cells.caption else ""
+    kind = ' class="sortable"' if cells.is_sortable else ""
+    label = escape(cells.caption or "Table")
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table{kind}>{caption}'
+        f"<thead><tr>{heads}<tbody>{body}</table></div>"
+    )
+
+
+def show_heading(heading: str) -> str:
+    """What stands before a line break goes above, as the name of several columns."""
+    over, _, name = heading.rpartition("\n")
+    return f"<span>{escape(over)}</span>{escape(name)}" if over else escape(name)
+
+
+def is_numeric(text: str) -> bool:
+    """Also what has a unit behind it, or is missing."""
+    return text[:1].isdigit() or text[:1] in "–-+"
+
+
+def show_cell(cell: str | Amount, wordy: bool) -> str:
+    if isinstance(cell, Amount):
+        return f"<td data-v={cell.value:.6g}>{escape(cell.text)}"
+    return f"<td{' class=w' if wordy else ''}>{escape(cell)}"
+
+
+def show_run(group: Group, run: Run) -> str:
+    settings = Cells(("Setting", "Value"), [*flatten(run.config).items()], "Configuration")
+    environment = {key: str(value) for key, value in run.env.items() if key not in ("schema", "command")}
+    machine = Cells(("What", "Value"), [*environment.items(), ("partition", run.partition.sha256)], "Environment")
+    return (
+        f'<details class="run"><summary>{escape(group.name_run(run))} <small>{escape(run.status)}</small></summary>'
+        f'<p>Folder <code>{escape(run.folder.name)}</code>. To repeat it:</p>'
+        f'<p class="command"><code>{escape(str(run.env["command"]))}</code><button type="button" class="copy">Copy</button></p>'
+        f'<div class="pair">{show_table(settings)}{show_table(machine)}</div></details>'
+    )

@@ -1,0 +1,194 @@
+"""Runs side by side: the comparison as rows and as a table for the terminal, and how bytes are written."""
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.table import Table
+
+from laconic.report.records import Run
+
+UNITS = ("B", "kB", "MB", "GB", "TB", "PB")  # each a thousand of the one before
+NONE = "–"  # where there is nothing to show
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seed alone."""
+
+    label: str
+    runs: tuple[Run, ...]
+
+    def mean(self, of: Callable[[Run], float | None]) -> float | None:
+        values = [value for run in self.runs if (value := of(run)) is not None]
+        return statistics.fmean(values) if values else None
+
+    def name_run(self, run: Run) -> str:
+        return self.label if len(self.runs) == 1 else f"{self.label} · seed {run.seed}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Means over the seeds; bytes per client and round leave out the set-up (round 0), totals hold it."""
+
+    method: str
+    n_seeds: int
+    accuracy: float | None
+    accuracy_sd: float | None  # None for a single seed
+    best: float | None
+    p10: float | None
+    upload_bytes_per_client_round: float | None
+    download_bytes_per_client_round: float | None
+    upload_bytes: float
+    download_bytes: float
+    peer_bytes: float
+    paper_bytes: float
+    ratio: float | None  # the paper's bytes over those sent
+    seconds: float
+    is_finished: bool
+
+    @property
+    def total_bytes(self) -> float:
+        return self.upload_bytes + self.download_bytes + self.peer_bytes
+
+
+def compare_table(runs: Sequence[Run]) -> list[Row]:
+    """A row for each configuration, in the order first met."""
+    return [summarise(group) for group in group_runs(runs)]
+
+
+def summarise(group: Group) -> Row:
+    accuracies = [run.accuracy_mean for run in group.runs if run.accuracy_mean is not None]
+    upload, download, peer = (
+        statistics.fmean(getattr(run, name) for run in group.runs)
+        for name in ("upload_bytes", "download_bytes", "peer_bytes")
+    )
+    paper = statistics.fmean(run.counts.paper_bytes for run in group.runs)
+    sent = upload + download + peer
+    return Row(
+        method=group.label,
+        n_seeds=len(group.runs),
+        accuracy=group.mean(lambda run: run.accuracy_mean),
+        accuracy_sd=statistics.stdev(accuracies) if len(accuracies) > 1 else None,
+        best=group.mean(lambda run: run.accuracy_best),
+        p10=group.mean(lambda run: run.accuracy_p10),
+        upload_bytes_per_client_round=group.mean(lambda run: per_client_round(run, "upload_bytes")),
+        download_bytes_per_client_round=group.mean(lambda run: per_client_round(run, "download_bytes")),
+        upload_bytes=upload,
+        download_bytes=download,
+        peer_bytes=peer,
+        paper_bytes=paper,
+        ratio=paper / sent if sent else None,
+        seconds=statistics.fmean(run.seconds for run in group.runs),
+        is_finished=all(run.is_finished for run in group.runs),
+    )
+
+
+def per_client_round(run: Run, column: str) -> float | None:
+    """Of a client that takes part in a round."""
+    rounds = [r for r in run.rounds if r.round > 0]
+    n_asked = sum(r.n_sampled for r in rounds)
+    return sum(getattr(r, column) for r in rounds) / n_asked if n_asked else None
+
+
+def group_runs(runs: Sequence[Run]) -> list[Group]:
+    """Runs of equal configuration but for the seed together; a seed that comes twice begins another group."""
+    together: dict[tuple[str, int], list[Run]] = defaultdict(list)
+    for run in runs:
+        key = json.dumps({**run.config, "seed": None}, sort_keys=True, default=str)
+        repeat = 0
+        while any(other.seed == run.seed for other in together[key, repeat]):
+            repeat += 1
+        together[key, repeat].append(run)
+    labels = label_configs([members[0].config for members in together.values()])
+    repeats = [f" (again, {repeat + 1})" if repeat else "" for _, repeat in together]
+    return [
+        Group(label + repeat, tuple(sorted(members, key=lambda run: run.seed)))
+        for label, repeat, members in zip(labels, repeats, together.values(), strict=True)
+    ]
+
+
+def label_configs(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The method's name, and where one method was run in several ways, the settings that tell them apart."""
+    flat = [flatten(config) for config in configs]
+    labels = []
+    for config in flat:
+        alike = [other for other in flat if other["method.name"] == config["method.name"]]
+        telling = [
+            f"{key.removeprefix('method.')} = {config[key]}"
+            for key in config
+            if key != "seed" and any(other.get(key) != config[key] for other in alike)
+        ]
+        labels.append(config["method.name"] + (f" ({', '.join(telling)})" if telling else ""))
+    return labels
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Dotted keys to what stands there, as text."""
+    flat: dict[str, str] = {}
+    for key, value in config.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": str(value)}
+    return flat
+
+
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "method": lambda row: row.method + ("" if row.is_finished else ", unfinished"),
+    "seeds": lambda row: str(row.n_seeds),
+    "accuracy %": lambda row: format_accuracy(row),
+    "best %": lambda row: format_percent(row.best),
+    "p10 %": lambda row: format_percent(row.p10),
+    "up per client and round": lambda row: format_bytes(row.upload_bytes_per_client_round),
+    "down per client and round": lambda row: format_bytes(row.download_bytes_per_client_round),
+    "up": lambda row: format_bytes(row.upload_bytes),
+    "down": lambda row: format_bytes(row.download_bytes),
+    "peer to peer": lambda row: format_bytes(row.peer_bytes),
+    "paper's bytes": lambda row: format_bytes(row.paper_bytes),
+    "paper ÷ sent": lambda row: format_ratio(row.ratio),
+    "seconds": lambda row: f"{row.seconds:.1f}",
+}
+
+
+def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Headings and texts; a column that is empty for all is left out."""
+    gossips = any(row.peer_bytes for row in rows)
+    columns = {name: write for name, write in COLUMNS.items() if gossips or name != "peer to peer"}
+    return list(columns), [[write(row) for write in columns.values()] for row in rows]
+
+
+def render(rows: Sequence[Row]) -> Table:
+    headings, lines = table_cells(rows)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in headings:  # in a narrow terminal cells break at their spaces; nothing is cut off
+        justify: Literal["left", "right"] = "left" if heading == "method" else "right"
+        least = 12 if heading == "method" else max(map(len, heading.split()))
+        table.add_column(heading, justify=justify, overflow="fold", vertical="bottom", min_width=least)
+    for line in lines:
+        table.add_row(*(cell.replace("[", r"\[") for cell in line))  # a list among the settings is no markup
+    return table
+
+
+def format_bytes(n_bytes: float | None) -> str:
+    """Three digits: 1234 -> "1.23 kB"; kB = 1000 B."""
+    if n_bytes is None:
+        return NONE
+    value, power = float(f"{n_bytes:.3g}"), 0  # rounded first: 999.9 kB are 1.00 MB
+    if value < 1000 and n_bytes == int(n_bytes):
+        return f"{n_bytes:.0f} B"
+    while value >= 1000 and power < len(UNITS) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.{max(0, 3 - len(str(int(value))))}f} {UNITS[power]}"
+
+
+def format_percent(share: float | None, digits: int = 1) -> str:
+    return NONE if share is None else f"{100 * share:.{digits}f}"
+
+
+def format_accuracy(row: Row) -> str:
+    return format_percent(row.accuracy) + ("" if row.accuracy_sd is None else f" ± {100 * row.accuracy_sd:.1f}")
+
+
+def format_ratio(ratio: float | None) -> str:
+    return NONE if ratio is None else f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}×"

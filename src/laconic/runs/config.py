@@ -1,0 +1,241 @@
+"""What is to be run: dataclasses <-> TOML. The annotations are the types, the comments behind the fields the help."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from laconic.algorithms import METHODS, load_method
+from laconic.data.partition import Partitioning
+from laconic.fleets import FLEETS
+from laconic.runs.typed_toml import ConfigError, Given, convert_given, read_file, read_setting, toml_value
+
+if TYPE_CHECKING:
+    from laconic.algorithm import Algorithm
+
+MAX_COLUMNS = 120  # of a template
+STATES = ("memory", "disk")
+UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataSettings(Partitioning):
+    name: str = "digits"  # laconic list datasets, or NAME of a NAME.npz in the folder LACONIC_DATA
+    booleanize: str = "auto"  # how numbers become bits
+
+
+@dataclass(frozen=True)
+class FleetSettings:
+    name: str = "local"  # where clients run: local (threads of this process) or process (several processes)
+    workers: int = 0  # how many at once; 0: one per core
+    participation: float = 1.0  # share of the clients that take part in a round
+    lost_replies: float = 0.0  # share of replies that never arrive
+    state: str = "memory"  # where clients rest between rounds: memory or disk
+
+    def __post_init__(self) -> None:
+        check_choice("fleet.name", self.name, [*FLEETS])
+        check_choice("fleet.state", self.state, STATES)
+        check_least("fleet.workers", self.workers, 0)
+        if not 0 < self.participation <= 1:
+            raise ValueError(f"fleet.participation = {self.participation} must be above 0 and at most 1 (1: everyone)")
+        if not 0 <= self.lost_replies < 1:
+            raise ValueError(f"fleet.lost_replies = {self.lost_replies} must be at least 0 and below 1 (0: none)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    rounds: int = 10  # how many rounds
+    seed: int = 0  # everything random follows from it, the partition too
+    budget: str = ""  # most bytes per client and round, up and down together, e.g. "10kB"; "": no limit
+    evaluate_every: int = 1  # rounds from one evaluation to the next; the last is always evaluated
+    checkpoint_every: int = 1  # rounds from one checkpoint to the next
+    method_name: str = "fedtm"
+    method: Algorithm
+    data: DataSettings = field(default_factory=DataSettings)
+    fleet: FleetSettings = field(default_factory=FleetSettings)
+
+    def __post_init__(self) -> None:
+        check_least("seed", self.seed, 0)
+        for name in ("rounds", "evaluate_every", "checkpoint_every"):
+            check_least(name, getattr(self, name), 1)
+        if self.budget:
+            try:
+                parse_bytes(self.budget)
+            except ValueError as error:
+                raise ValueError(f"budget = {error}") from None
+
+
+TOP_KEYS = tuple(f.name for f in fields(Config) if f.name not in ("method_name", "method", "data", "fleet"))
+SECTIONS = ("method", "data", "fleet")
+
+
+def read_config(path: Path | None, settings: Sequence[str] = ()) -> Config:
+    """The file, `key=value` settings above it, defaults below.
+
+    Keys of a [method] that names its method belong to that one: settings that switch to another leave them behind.
+    """
+    in_file = read_file(path) if path is not None else {}
+    in_file = {key: given for key, given in in_file.items() if key not in SECTIONS or given.value != {}}
+    typed = dict(read_setting(setting) for setting in settings)
+    names = [given["method.name"].value for given in (in_file, typed) if "method.name" in given]
+    if len(names) == 2 and names[0] != names[1]:
+        in_file = {key: given for key, given in in_file.items() if not key.startswith("method.")}
+    given = in_file | typed
+
+    named = given.pop("method.name", Given("fedtm", ""))
+    name = convert_given("method.name", str, named)
+    classes: dict[str, type[Any]] = {
+        "": Config,
+        "method": find_method(name, named.where),
+        "data": DataSettings,
+        "fleet": FleetSettings,
+    }
+    keys = {key: hint for section, cls in classes.items() for key, hint in list_keys(section, cls).items()}
+    for key in given:
+        if key not in keys:
+            raise unknown_key(key, given[key].where, keys, name)
+    values = {key: convert_given(key, keys[key], entry) for key, entry in given.items()}
+
+    def make(cls: type[T], section: str, **more: Any) -> T:
+        mine = {
+            key.removeprefix(f"{section}."): value for key, value in values.items() if key in list_keys(section, cls)
+        }
+        try:
+            return cls(**mine, **more)
+        except ValueError as error:
+            culprit = next((key for key in re.findall(r"[\w.]+", str(error)) if key in given), None)
+            raise ConfigError("E102", str(error), given[culprit].where if culprit else "") from error
+
+    method, data, fleet = (make(classes[section], section) for section in SECTIONS)
+    return make(Config, "", method_name=name, method=method, data=data, fleet=fleet)
+
+
+def write_config(config: Config) -> str:
+    """Resolved TOML: every key, also those left at their default."""
+    return render(config, with_comments=False)
+
+
+def commented_template(method: str) -> str:
+    """What `laconic init` writes: every key with its default and what it means."""
+    head = "# An experiment: laconic run FILE. Every key is here with its default; any may be left out.\n\n"
+    return head + render(Config(method_name=method, method=find_method(method)()), with_comments=True)
+
+
+def parse_bytes(text: str) -> int:
+    """kB = 1000, KiB = 1024, likewise M and G; a plain number is bytes."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2] not in UNITS or (n_bytes := int(Decimal(match[1]) * UNITS[match[2]])) < 1:
+        raise ValueError(f'"{text}" is no number of bytes; write e.g. 800, 10kB, 1.5MB or 4KiB')
+    return n_bytes
+
+
+def find_method(name: str, where: str = "") -> type[Algorithm]:
+    if name not in METHODS:
+        close = difflib.get_close_matches(name.lower(), METHODS, n=3, cutoff=0.5)
+        closest = f"  Closest: {', '.join(close)}." if close else ""
+        raise ConfigError("E110", f'unknown method "{name}".{closest}  All: laconic list methods', where)
+    try:
+        return load_method(name)
+    except ImportError as error:
+        extra = METHODS[name].extra
+        if not extra:
+            raise
+        raise ConfigError(
+            "E140", f'method "{name}" needs {error.name}, which is not installed.  pip install "laconic[{extra}]"'
+        ) from error
+
+
+def method_keys(name: str) -> list[str]:
+    return [f.name for f in fields(find_method(name))]
+
+
+def read_comments(cls: type) -> dict[str, str]:
+    """What the source says behind each field, `n_clauses: int = 100  # this`, or in lines of comment above it."""
+    comments: dict[str, str] = {}
+    for parent in reversed(cls.__mro__[:-1]):
+        try:
+            lines = inspect.getsource(parent).splitlines()
+        except (OSError, TypeError):  # no source at hand, e.g. in a zip
+            continue
+        found: dict[str, str] = {}
+        above = ""
+        for line in lines:
+            if match := re.match(r"\s+(\w+)\s*:[^#]*(?:#\s*(.*\S))?", line):
+                found.setdefault(match[1], match[2] or above)
+            above = f"{above} {line.strip('# ')}".strip() if line.lstrip().startswith("#") else ""
+        comments |= found
+    return {f.name: comments.get(f.name, "") for f in fields(cls)}
+
+
+def list_keys(section: str, cls: type) -> dict[str, Any]:
+    """Full key -> annotation of everything that may stand in a section."""
+    hints = get_type_hints(cls, localns={"Algorithm": object})  # not needed, and its module is slow to import
+    if section:
+        return {f"{section}.{f.name}": hints[f.name] for f in fields(cls)}
+    return {name: hints[name] for name in TOP_KEYS}
+
+
+def unknown_key(key: str, where: str, keys: Iterable[str], method: str) -> ConfigError:
+    section, _, name = key.rpartition(".")
+    if key in SECTIONS:
+        return ConfigError(
+            "E102", f"{key} is a section; write {key}.name=..., or [{key}] and under it name = ...", where
+        )
+    if section and section not in SECTIONS:
+        close = difflib.get_close_matches(section, SECTIONS, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(SECTIONS)}."
+        return ConfigError("E101", f"unknown section {section} of {key}  {hint}", where)
+    neighbours = [other.rpartition(".")[2] for other in keys if other.rpartition(".")[0] == section]
+    elsewhere = [other for other in keys if other.rpartition(".")[2] == name]
+    close = elsewhere or difflib.get_close_matches(name, neighbours, n=1)
+    hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(neighbours)}."
+    command = f"laconic list {method}" if section == "method" else "laconic init FILE writes all keys"
+    return ConfigError("E101", f"unknown key {key}  {hint}  ({command})", where)
+
+
+def render(config: Config, *, with_comments: bool) -> str:
+    parts = []
+    for section, settings in {"": config, "method": config.method, "data": config.data, "fleet": config.fleet}.items():
+        values = {
+            key.rpartition(".")[2]: getattr(settings, key.rpartition(".")[2])
+            for key in list_keys(section, type(settings))
+        }
+        comments = read_comments(type(settings))
+        if section == "method":
+            values, comments["name"] = {"name": config.method_name} | values, "laconic list methods"
+        lines = [f"[{section}]"] if section else []
+        for name in sorted(values, key=lambda name: name != "name"):  # the name first, all else as declared
+            comment = comments[name] if with_comments else ""
+            lines += render_line(f"{name} = {toml_value(values[name])}", comment)
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def render_line(setting: str, comment: str) -> list[str]:
+    """The comment behind the setting, or above it if it is long."""
+    if not comment:
+        return [setting]
+    if len(setting) + len(comment) < MAX_COLUMNS - 4:
+        return [f"{setting}  # {comment}"]
+    return [*textwrap.wrap(comment, MAX_COLUMNS, initial_indent="# ", subsequent_indent="# "), setting]
+
+
+def check_least(key: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{key} = {value} must be at least {least}")
+
+
+def check_choice(key: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        close = difflib.get_close_matches(value, choices, n=1)
+        hint = f"  Did you mean {close[0]}?" if close else ""
+        raise ValueError(f'{key} = "{value}" must be one of {", ".join(choices)}.{hint}')

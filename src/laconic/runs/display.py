@@ -1,0 +1,137 @@
+"""What a terminal shows of a run: a line per round and, if it is a terminal, a bar for the clients within it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from laconic.report.records import Round, read_rounds
+from laconic.report.tables import format_bytes
+
+HEADING = "round  acc mean    p10   up/client  down/client       total"
+
+
+class Lines:
+    """One line per round, for logs and pipes; `earlier` are the rounds already run, for `total`."""
+
+    def __init__(self, console: Console, earlier: Sequence[Round] = ()) -> None:
+        self.console = console
+        self.earlier = earlier
+        self.total_bytes = 0
+        self.lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def started(self, title: str, rounds: int, first_round: int) -> None:
+        with self.lock:
+            self.total_bytes = sum(r.total_bytes for r in self.earlier if r.round < first_round)
+            self.say(title)
+            self.say(HEADING)
+
+    def progressed(self, round: int, done: int, total: int, what: str) -> None:
+        pass
+
+    def finished_round(self, row: dict[str, Any], seconds: float) -> None:
+        with self.lock:
+            self.total_bytes += count_bytes(row)
+            if row["round"] or count_bytes(row):  # often nothing travels before the first round
+                self.say(format_row(row, self.total_bytes))
+
+    def said(self, line: str) -> None:
+        with self.lock:
+            self.say(line)
+
+    def say(self, line: str) -> None:
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class Bar(Lines):
+    """The same lines scrolling above a bar: who has finished in this round, and how long the rest may take."""
+
+    def __init__(self, console: Console, earlier: Sequence[Round] = ()) -> None:
+        super().__init__(console, earlier)
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(30),
+            TextColumn("{task.fields[count]}", style="progress.percentage"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
+        self.progress = Progress(*columns, console=console, transient=True)
+        self.task = self.progress.add_task("loading", total=None, count="", left="")
+        self.rounds = 0
+        self.seconds: list[float] = []
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    def started(self, title: str, rounds: int, first_round: int) -> None:
+        super().started(title, rounds, first_round)
+        with self.lock:
+            self.rounds, self.seconds = rounds, []
+        self.progress.reset(self.task, total=None, description="starting", count="", left="")
+
+    def progressed(self, round: int, done: int, total: int, what: str) -> None:
+        title = f"round {round}/{self.rounds}  {what}" if round else f"set-up  {what}"
+        self.progress.update(self.task, description=title, completed=done, total=total, count=f"{done}/{total} clients")
+
+    def finished_round(self, row: dict[str, Any], seconds: float) -> None:
+        super().finished_round(row, seconds)
+        if row["round"]:  # set-up says nothing about how long a round takes
+            with self.lock:
+                self.seconds.append(seconds)
+                left_seconds = sum(self.seconds) / len(self.seconds) * (self.rounds - row["round"])
+            self.progress.update(self.task, left=f"about {format_seconds(left_seconds)} left")
+
+    def said(self, line: str) -> None:
+        super().said(line)
+        self.progress.update(self.task, description=line)
+
+
+def make_display(folder: Path, *, quiet: bool = False) -> Lines:
+    """On stderr, for the run in this folder; rich knows about terminals and NO_COLOR."""
+    earlier = read_rounds(folder / "metrics.jsonl")
+    console = Console(stderr=True, quiet=quiet)
+    return Bar(console, earlier) if console.is_terminal and not quiet else Lines(console, earlier)
+
+
+def count_bytes(row: Mapping[str, Any]) -> int:
+    return sum(int(row[f"{way}_bytes"]) for way in ("upload", "download", "peer"))
+
+
+def format_row(row: Mapping[str, Any], total_bytes: int) -> str:
+    mean, p10 = (f"{row[key]:.3f}" if row[key] is not None else "-" for key in ("accuracy_mean", "accuracy_p10"))
+    n_clients = max(row["n_sampled"], 1)  # nobody is sampled for the set-up
+    # what peers send each other goes up at one and down at the other
+    up, down = (format_bytes((row[way] + row["peer_bytes"]) / n_clients) for way in ("upload_bytes", "download_bytes"))
+    line = f"{row['round']:5d}  {mean:>8}  {p10:>5}  {up:>10}  {down:>11}  {format_bytes(total_bytes):>10}"
+    if row["is_void"]:
+        return f"{line}  void: too few replies"
+    lost = row["n_sampled"] - row["n_replied"]
+    return f"{line}  {lost} of {row['n_sampled']} did not reply" if lost > 0 else line
+
+
+def format_seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,130 @@
+"""From a data set and a partition to what a fleet needs: the task, and every client's own examples as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.algorithm import ClientId, Examples, Task
+from laconic.data import Dataset, Partition, load, partition
+from laconic.runs.typed_toml import ConfigError
+
+if TYPE_CHECKING:
+    from laconic.runs.config import Config, DataSettings
+
+Parts = tuple[Examples, Examples, Examples]  # train, validation, test
+RULES = "threshold:75, adaptive:11:2, thermometer:8, thermometer:4:16 (levels:top), quantile:4 or none"
+
+
+@dataclass(frozen=True)
+class ClientData:
+    """Every client's examples, from each of these rounds on."""
+
+    phases: tuple[tuple[int, dict[ClientId, Parts]], ...]
+
+    def at(self, client: ClientId, round: int) -> Parts:
+        owned: dict[ClientId, Parts] = next(owned for first, owned in reversed(self.phases) if round >= first)
+        return owned[client]
+
+    def only(self, clients: Sequence[ClientId]) -> ClientData:
+        return ClientData(tuple((first, {client: parts[client] for client in clients}) for first, parts in self.phases))
+
+
+class Prepared(NamedTuple):
+    task: Task
+    source: ClientData
+    partition: Partition
+    dataset: Dataset
+
+
+def prepare(config: Config, shares: Partition | None = None) -> Prepared:
+    """Loads, partitions (unless that was done before) and booleanizes; the same for every method of a comparison."""
+    dataset = load(config.data.name)
+    shares = shares or partition(dataset, config.data, config.seed)
+    x_train, x_test, levels = booleanize(dataset, config.data)
+    starts = {0: shares.at(0)} | ({shares.drift_round: shares.at(shares.drift_round)} if shares.drifted else {})
+    phases = tuple(
+        (
+            first,
+            {
+                client: (
+                    Examples(x_train[share.train], dataset.y_train[share.train]),
+                    Examples(x_train[share.val], dataset.y_train[share.val]),
+                    Examples(x_test[share.test], dataset.y_test[share.test]),
+                )
+                for client, share in enumerate(owned)
+            },
+        )
+        for first, owned in starts.items()
+    )
+    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), levels)
+    return Prepared(task, ClientData(phases), shares, dataset)
+
+
+def booleanize(dataset: Dataset, settings: DataSettings) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:
+    """Training and test examples as bits, and how many thermometer levels nest."""
+    rule = dataset.booleanize if settings.booleanize == "auto" else settings.booleanize
+    name, *numbers = rule.split(":")
+    if name not in _RULES:
+        raise ConfigError("E102", f'data.booleanize = "{rule}" is unknown; there are {RULES}, or auto')
+    try:
+        return _RULES[name](dataset.x_train, dataset.x_test, *map(float, numbers))
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            "E150", f'data.booleanize = "{rule}" does not fit {dataset.name}: {error}.  Choose one of {RULES}'
+        ) from error
+
+
+Bits = tuple[NDArray[np.uint8], NDArray[np.uint8], int]
+
+
+def _check_bits(train: NDArray[Any], test: NDArray[Any]) -> Bits:
+    for x in (train, test):
+        if not np.isin(x, (0, 1)).all():
+            raise ValueError(f"values from {x.min():g} to {x.max():g} came, 0 and 1 were due")
+    return train.astype(np.uint8), test.astype(np.uint8), 1
+
+
+def _threshold(train: NDArray[Any], test: NDArray[Any], above: float = 75) -> Bits:
+    return (train > above).astype(np.uint8), (test > above).astype(np.uint8), 1
+
+
+def _adaptive(train: NDArray[Any], test: NDArray[Any], window: float = 11, offset: float = 2) -> Bits:
+    from laconic.tsetlin.booleanize import AdaptiveGaussianThreshold
+
+    rule = AdaptiveGaussianThreshold(int(window), offset)
+    return rule.fit_transform(train), rule.transform(test), 1
+
+
+def _thermometer(train: NDArray[Any], test: NDArray[Any], levels: float = 8, top: float = 255) -> Bits:
+    from laconic.tsetlin.booleanize import Thermometer
+
+    rule = Thermometer(int(levels), top)
+    return rule.fit_transform(train), rule.transform(test), int(levels)
+
+
+def _quantile(train: NDArray[Any], test: NDArray[Any], levels: float = 4) -> Bits:
+    """Tables column by column; images place by place, so that they stay images."""
+    if train.ndim == 2:
+        from laconic.tsetlin.booleanize import QuantileThermometer
+
+        rule = QuantileThermometer(int(levels))
+        return rule.fit_transform(train), rule.transform(test), 1
+    shares = np.arange(1, int(levels) + 1) / (int(levels) + 1)
+    thresholds = np.moveaxis(np.quantile(train.astype(np.float32), shares, axis=0), 0, -1)
+    above = [(x[..., None] > thresholds).astype(np.uint8) for x in (train, test)]
+    bits = [x.reshape(*x.shape[:3], -1) for x in above]
+    return bits[0], bits[1], int(levels)
+
+
+_RULES: dict[str, Callable[..., Bits]] = {
+    "none": _check_bits,
+    "threshold": _threshold,
+    "adaptive": _adaptive,
+    "thermometer": _thermometer,
+    "quantile": _quantile,
+}

@@ -1,0 +1,226 @@
+"""The loop of an experiment: rounds, evaluation, records, checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+from laconic.algorithm import TooFew
+from laconic.data import Partition
+from laconic.fleets import open_fleet
+from laconic.fleets.base import BaseFleet, Conditions, OverBudget
+from laconic.fleets.host import Home
+from laconic.fleets.store import write_atomically
+from laconic.runs import checkpoint as checkpoints
+from laconic.runs.budget import keep_budget
+from laconic.runs.checkpoint import Checkpoint
+from laconic.runs.config import Config, parse_bytes, read_config, write_config
+from laconic.runs.prepare import Prepared, prepare
+from laconic.runs.record import (
+    LOGS,
+    append_lines,
+    command_line,
+    cut,
+    describe_clients,
+    describe_environment,
+    describe_partition,
+    describe_round,
+    read_lines,
+    write_json,
+)
+
+__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "resume", "run"]
+
+
+class Watch(Protocol):
+    """How a run tells what happens; progressed may come from other threads."""
+
+    def started(self, title: str, rounds: int, first_round: int) -> None: ...
+
+    def progressed(self, round: int, done: int, total: int, what: str) -> None:
+        """So many of the clients asked have finished that step."""
+
+    def finished_round(self, row: dict[str, Any], seconds: float) -> None: ...
+
+    def said(self, line: str) -> None: ...
+
+
+class Interrupted(Exception):
+    """Ctrl-C; every finished round is safe in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"interrupted; go on with: laconic run --resume {folder}")
+        self.folder = folder
+
+
+@dataclass(frozen=True)
+class Summary:
+    run: str
+    method: str
+    rounds: int
+    accuracy_mean: float | None  # over clients, after the last round
+    accuracy_best: float | None  # the best round's mean
+    accuracy_p10: float | None
+    upload_bytes: int
+    download_bytes: int
+    paper_upload_bytes: float
+    paper_download_bytes: float
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run(config: Config, folder: Path, *, watch: Watch | None = None) -> Summary:
+    """A new run; the folder must not exist or be empty."""
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} is not empty; choose another folder, or resume the run in it")
+    prepared = prepare(config)
+    config = keep_budget(config, prepared.task, watch.said if watch else lambda line: None)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "env.json", describe_environment(command_line()))
+    write_json(folder / "partition.json", describe_partition(prepared))
+    prepared.partition.save(folder / "partition.npz")
+    write_atomically(folder / "config.toml", write_config(config).encode())  # last: from now on it can be resumed
+    return _go(config, prepared, folder, watch)
+
+
+def resume(folder: Path, *, watch: Watch | None = None) -> Summary:
+    """Goes on after the last checkpoint, to the same end as if it had never stopped."""
+    if not (folder / "config.toml").exists():
+        raise ValueError(f"{folder} holds no run that got under way; start it anew")
+    config = read_config(folder / "config.toml")
+    if (folder / "DONE.json").exists():
+        rows = read_lines(folder / "metrics.jsonl")
+        return _summarize(config, folder, rows, sum(row["seconds"] for row in read_lines(folder / "times.jsonl")))
+    return _go(config, prepare(config, Partition.load(folder / "partition.npz")), folder, watch)
+
+
+def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Summary:
+    (folder / "FAILED.json").unlink(missing_ok=True)
+    (folder / "checkpoints").mkdir(exist_ok=True)
+    try:
+        with _fleet(config, prepared, folder, watch) as fleet:
+            loop = _Loop(config, prepared, folder, fleet, watch)
+            loop.run()
+    except KeyboardInterrupt:
+        raise Interrupted(folder) from None
+    except BaseException as error:
+        write_json(folder / "FAILED.json", {"error": f"{type(error).__name__}: {error}"})
+        raise
+    summary = _summarize(config, folder, read_lines(folder / "metrics.jsonl"), loop.seconds)
+    write_json(folder / "DONE.json", summary.to_json())
+    return summary
+
+
+@contextlib.contextmanager
+def _fleet(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Iterator[BaseFleet]:
+    home = Home(
+        config.method,
+        prepared.task,
+        prepared.source,
+        config.seed,
+        folder / "checkpoints",
+        config.fleet.state == "disk",
+    )
+    budget = parse_bytes(config.budget) if config.budget else None
+    conditions = Conditions(config.fleet.participation, config.fleet.lost_replies, budget)
+    workers = config.fleet.workers or os.cpu_count() or 1
+
+    def on_progress(what: str, done: int, total: int) -> None:
+        if watch:
+            watch.progressed(fleet.round, done, total, what)
+
+    fleet = open_fleet(config.fleet.name, home, conditions, on_progress, workers)
+    with contextlib.closing(fleet):
+        yield fleet
+
+
+class _Loop:
+    def __init__(self, config: Config, prepared: Prepared, folder: Path, fleet: BaseFleet, watch: Watch | None) -> None:
+        self.config, self.prepared, self.folder, self.fleet, self.watch = config, prepared, folder, fleet, watch
+        self.lengths = dict.fromkeys(LOGS, 0)
+        self.seconds = 0.0
+
+    def run(self) -> None:
+        """From the last checkpoint, if there is one, to the last round."""
+        found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
+        if found:
+            self.lengths, self.seconds = found.lengths, found.seconds
+        else:  # nothing of a start that was cut short may stay
+            shutil.rmtree(self.folder / "checkpoints")
+            (self.folder / "checkpoints").mkdir()
+        for name in LOGS:
+            cut(self.folder / name, self.lengths[name])
+        first = found.round + 1 if found else 0
+        if self.watch:
+            self.watch.started(_title(self.config, self.prepared, self.folder), self.config.rounds, first)
+        server = found.server if found else None
+        for number in range(first, self.config.rounds + 1):
+            server = self.run_round(number, server)
+
+    def run_round(self, round: int, server: Any) -> Any:
+        """The server's state after it."""
+        started, fleet, method = perf_counter(), self.fleet, self.config.method
+        fleet.begin(round)
+        is_void = False
+        if round == 0:
+            server = method.start_server(self.prepared.task, fleet)
+        else:
+            before = copy.deepcopy(server)
+            try:
+                method.run_round(server, fleet)
+            except TooFew as error:
+                server, is_void = before, True
+                if self.watch:
+                    self.watch.said(f"round {round} is void: {error}")
+        trained = perf_counter()
+        is_last = round == self.config.rounds
+        scores = fleet.evaluate() if round and (is_last or round % self.config.evaluate_every == 0) else None
+        row = describe_round(fleet, scores, is_void=is_void)
+        self.write("metrics.jsonl", [row])
+        self.write("clients.jsonl", describe_clients(fleet, scores or []))
+        self.lengths["traffic.jsonl"] = append_lines(self.folder / "traffic.jsonl", fleet.ledger.to_jsonl())
+        seconds, evaluate_seconds = perf_counter() - started, perf_counter() - trained
+        self.write("times.jsonl", [{"round": round, "seconds": seconds, "evaluate_seconds": evaluate_seconds}])
+        self.seconds += seconds
+        if is_last or round % self.config.checkpoint_every == 0:
+            checkpoints.save(self.folder / "checkpoints", fleet, Checkpoint(round, server, self.lengths, self.seconds))
+        if self.watch:
+            self.watch.finished_round(row, seconds)
+        return server
+
+    def write(self, name: str, rows: list[dict[str, Any]]) -> None:
+        self.lengths[name] = append_lines(self.folder / name, map(json.dumps, rows))
+
+
+def _title(config: Config, prepared: Prepared, folder: Path) -> str:
+    return (
+        f"{config.method_name} on {prepared.dataset.name} · {prepared.task.n_clients} clients · "
+        f"{config.data.partition}({config.data.alpha:g}) · seed {config.seed} · {folder}"
+    )
+
+
+def _summarize(config: Config, folder: Path, rows: list[dict[str, Any]], seconds: float) -> Summary:
+    means = [row["accuracy_mean"] for row in rows if row["accuracy_mean"] is not None]
+    return Summary(
+        run=str(folder),
+        method=config.method_name,
+        rounds=rows[-1]["round"],
+        accuracy_mean=rows[-1]["accuracy_mean"],
+        accuracy_best=max(means, default=None),
+        accuracy_p10=rows[-1]["accuracy_p10"],
+        **{
+            key: sum(row[key] for row in rows)
+            for key in ("upload_bytes", "download_bytes", "paper_upload_bytes", "paper_download_bytes")
+        },
+        seconds=round(seconds, 3),
+    )

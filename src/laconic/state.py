@@ -1,0 +1,109 @@
+"""Plain data to bytes and back: dataclasses, arrays, numbers, text and containers of them, told by their annotations.
+
+One safetensors blob: the arrays, and a JSON tree of the rest as metadata. The reader is told which type to expect, so
+nothing in the bytes can name code.
+"""
+
+import json
+import types
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+TREE = "tree"
+
+
+def freeze(values: Mapping[str, Any]) -> bytes:
+    """Equal values give equal bytes."""
+    arrays: dict[str, NDArray[Any]] = {}
+    tree = {name: _dissolve(value, arrays, name) for name, value in values.items()}
+    return save_tensors(arrays, metadata={TREE: json.dumps(tree)})
+
+
+def thaw(data: bytes, expected: Mapping[str, Any]) -> dict[str, Any]:
+    """The values frozen under these names, of these types; ValueError where the bytes hold anything else."""
+    try:
+        # the blob is 8 bytes of header length, the header (JSON), the arrays
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        tree, arrays = json.loads(header["__metadata__"][TREE]), load_tensors(data)
+        return {name: _restore(kind, tree[name], arrays, name) for name, kind in expected.items()}
+    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"no sound state: {type(error).__name__} {error}; restore a copy or start the run anew"
+        ) from None
+
+
+def _dissolve(value: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        if value.dtype == np.bool_:
+            arrays[path] = np.packbits(value)
+            return list(value.shape)
+        arrays[path] = np.ascontiguousarray(value)
+        return str(value.dtype)
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [_dissolve(part, arrays, f"{path}.{k}") for k, part in enumerate(value)]
+    if isinstance(value, set | frozenset):
+        return _dissolve(sorted(value), arrays, path)
+    if isinstance(value, dict):
+        return [_dissolve(pair, arrays, f"{path}.{k}") for k, pair in enumerate(value.items())]
+    names = _field_types(cast(Hashable, type(value)))
+    if not names:
+        raise TypeError(
+            f"{path} is a {type(value).__name__}; state is made of numbers, text, arrays, lists, tuples, sets, dicts "
+            "and dataclasses of these"
+        )
+    return {name: _dissolve(getattr(value, name), arrays, f"{path}.{name}") for name in names}
+
+
+def _restore(kind: Any, tree: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _restore(parts[0], tree, arrays, path)
+    if origin in (Union, types.UnionType):
+        if tree is None and types.NoneType in parts:
+            return None
+        (kind,) = (part for part in parts if part is not types.NoneType)
+        return _restore(kind, tree, arrays, path)
+    if (origin or kind) is np.ndarray:
+        if isinstance(tree, list):
+            count = int(np.prod(tree, dtype=np.int64))
+            return np.unpackbits(arrays[path], count=count).view(np.bool_).reshape(tree)
+        return arrays[path].copy()  # what safetensors gives may not be written to
+    if origin in (list, set, frozenset, tuple, dict):
+        if origin is dict:
+            pair = types.GenericAlias(tuple, parts)
+            return dict(_restore(pair, item, arrays, f"{path}.{k}") for k, item in enumerate(tree))
+        kinds = parts if origin is tuple and parts[-1] is not Ellipsis else (parts[0],) * len(tree)
+        return origin(
+            _restore(part, item, arrays, f"{path}.{k}") for k, (part, item) in enumerate(zip(kinds, tree, strict=True))
+        )
+    if kind is float and isinstance(tree, int) and not isinstance(tree, bool):
+        return float(tree)
+    if kind in (bool, int, float, str, types.NoneType):
+        if type(tree) is not kind:
+            raise TypeError(f"{path} is {tree!r}, {kind.__name__} was due")
+        return tree
+    names = _field_types(kind)
+    if not names:
+        raise TypeError(f"{path} should be a {kind}, which is no plain data")
+    return kind(**{name: _restore(part, tree[name], arrays, f"{path}.{name}") for name, part in names.items()})
+
+
+@cache
+def _field_types(kind: Any) -> dict[str, Any]:
+    """Names and types of a dataclass's or named tuple's fields; none for anything else."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        return {field.name: hints[field.name] for field in fields(kind)}
+    return get_type_hints(kind) if hasattr(kind, "_fields") else {}
