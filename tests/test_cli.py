@@ -2,34 +2,215 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from laconic.algorithms import METHODS
 from laconic.bench.peers import VERSIONS
 
 LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["bench", "--help"], ["bench", "tsetlin", "--help"]])
-def test_help_gives_an_example_and_loads_nothing_heavy(arguments: list[str]) -> None:
-    script = (
-        "import json, sys\n"
-        "from laconic.cli import app\n"
-        "app(sys.argv[1:], standalone_mode=False)\n"
-        "print(json.dumps(sorted(sys.modules)))"
+HEAVY = {"numpy", "numba", "scipy", "sklearn", "torch", "laconic.tsetlin"}
+# several command lines in one process, as most of a short one's time goes into imports
+SCRIPT = """
+import contextlib, io, json, sys
+from laconic.cli import main
+answers = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["laconic", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    answers.append([code or 0, out.getvalue(), err.getvalue()])
+print(json.dumps([answers, sorted(sys.modules)]))
+"""
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def start(command: Sequence[str], folder: Path | None = None) -> Answer:
+    wide = os.environ | {"COLUMNS": "200", "TERMINAL_WIDTH": "200"}  # else messages are broken between words
+    done = subprocess.run(command, capture_output=True, text=True, env=wide, cwd=folder, check=False)
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def laconic(*arguments: str, folder: Path | None = None) -> Answer:
+    return start([*LACONIC, *arguments], folder)
+
+
+def in_turn(*commands: Sequence[str], folder: Path | None = None) -> tuple[list[Answer], set[str]]:
+    """Answers to several command lines, and the modules loaded after all of them."""
+    done = start([sys.executable, "-c", SCRIPT, json.dumps(commands)], folder)
+    assert done.code == 0, done.err
+    answers, modules = json.loads(done.out)
+    return [Answer(*answer) for answer in answers], set(modules)
+
+
+def test_help_gives_examples_and_help_and_lists_load_nothing_heavy() -> None:
+    commands = ["demo", "list", "init", "check", "run", "compare", "report", "bench"]
+    helps = [["--help"], ["bench", "tsetlin", "--help"], *([command, "--help"] for command in commands)]
+    answers, modules = in_turn(*helps, ["list"], ["list", "--json"])
+    assert all("Example: laconic " in answer.out for answer in answers[: len(helps)])
+    assert all(command in answers[0].out for command in commands)
+    assert all(name in answers[-2].out for name in METHODS)
+    methods = json.loads(answers[-1].out)
+    assert {method["name"] for method in methods} == METHODS.keys()
+    assert all({"name", "family", "paper", "travels", "extra"} == method.keys() for method in methods)
+    assert not HEAVY & modules
+
+
+def test_lists_name_data_sets_partitions_and_the_settings_of_a_method() -> None:
+    (datasets, partitions, settings), _ = in_turn(
+        ["list", "datasets", "--json"], ["list", "partitions"], ["list", "fedtm", "--json"]
     )
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
-    shown, modules = done.stdout.rsplit("\n", 2)[:2]
-    assert "Example: laconic " in shown
-    assert not {"numpy", "numba", "scipy", "sklearn", "laconic.tsetlin"} & set(json.loads(modules))
+    assert {"digits", "mnist"} <= {row["name"] for row in json.loads(datasets.out)}
+    assert "dirichlet-equal" in partitions.out
+    (clauses,) = (row for row in json.loads(settings.out) if row["key"] == "method.n_clauses")
+    assert clauses.keys() == {"key", "default", "takes", "meaning"}
+    assert clauses["meaning"] == "per class"
 
 
+# ---------------------------------------------------------------- experiments
+QUICK = ("--set", "rounds=2", "--set", "method.epochs=1", "--set", "method.n_clauses=4", "--set", "data.clients=3")
+KEYS = ["run", "method", "rounds", "accuracy_mean", "accuracy_best", "accuracy_p10", "upload_bytes", "download_bytes"]
+KEYS += ["paper_upload_bytes", "paper_download_bytes", "seconds"]
+
+
+def test_a_run_ends_with_one_json_object_is_never_overwritten_and_can_be_resumed(tmp_path: Path) -> None:
+    done = laconic("run", *QUICK, "--out", "first", "--json", folder=tmp_path)
+    assert done.code == 0, done.err
+    (last,) = done.out.splitlines()
+    summary = json.loads(last)
+    assert list(summary) == KEYS
+    assert (summary["run"], summary["method"], summary["rounds"]) == ("first", "fedtm", 2)
+    assert [line.split()[0] for line in done.err.splitlines()[-2:]] == ["1", "2"]
+    assert "\x1b" not in done.err
+    assert {"DONE.json", "report.html"} <= {file.name for file in (tmp_path / "first").iterdir()}
+
+    commands = ["run", *QUICK, "--out", "first"], ["run", "--resume", "first", "--json", "--quiet"], ["report", "first"]
+    (refused, again, reported), _ = in_turn(*commands, folder=tmp_path)
+    assert refused.code == 2
+    assert refused.err.startswith("error[E160] --out first already holds a run")
+    assert "laconic run --resume first" in refused.err
+    assert (again.code, again.err) == (0, "")
+    assert {**json.loads(again.out), "seconds": 0} == {**summary, "seconds": 0}
+    assert reported == (0, "report: first/report.html\n", "")
+
+
+def test_a_comparison_goes_on_where_it_was_and_refuses_other_settings(tmp_path: Path) -> None:
+    command = ["compare", "local-tm", "fedtm", *QUICK, "--set", "fedtm.blend=0.5", "--seed", "1,0", "--out", "both"]
+    commands = [*command, "--json"], [*command, "--quiet"], [*command, "--set", "method.epochs=2"]
+    (first, again, other), _ = in_turn(*commands, folder=tmp_path)
+    assert first.code == 0, first.err
+    runs = ["both/local-tm/seed-1", "both/local-tm/seed-0", "both/fedtm/seed-1", "both/fedtm/seed-0"]
+    assert [result["run"] for result in json.loads(first.out.splitlines()[-1])] == runs
+    partitions = [json.loads((tmp_path / run / "partition.json").read_text())["sha256"] for run in runs]
+    assert partitions[:2] == partitions[2:]
+    assert partitions[0] != partitions[1]
+    assert (again.code, again.err) == (0, "")
+    headings = re.split(" {2,}", again.out.splitlines()[0].strip())
+    assert {"method", "accuracy %", "p10 %", "up", "down", "seconds"} <= set(headings)  # all that narrow terminals show
+    assert again.out.splitlines()[-1] == "report: both/report.html"
+    assert other.code == 2
+    assert "both/local-tm/seed-1 holds a run with other settings" in other.err
+
+
+def test_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
+    command = [*LACONIC, "run", *QUICK, "--set", "rounds=100000", "--out", "run"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        while not (tmp_path / "run" / "checkpoints" / "manifest.json").exists():
+            assert run.poll() is None
+            time.sleep(0.05)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate()
+    assert run.returncode == 130
+    assert err.splitlines()[-1].endswith("Go on with: laconic run --resume run")
+
+
+def test_check_tells_costs_of_what_init_wrote_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    commands = ["init", "exp.toml", "--method", "local-tm"], ["init", "exp.toml"], ["init", "exp.toml", "--force"]
+    (made, refused, forced, checked), _ = in_turn(*commands, ["check", "exp.toml", *QUICK, "--json"], folder=tmp_path)
+    assert [made.code, refused.code, forced.code, checked.code] == [0, 2, 0, 0], checked.err
+    assert refused.err.startswith("error[E160] exp.toml exists.")
+    assert 'name = "fedtm"' in (tmp_path / "exp.toml").read_text()
+    costs = json.loads(checked.out.splitlines()[-1])
+    assert costs["upload_bytes"] > 0
+    assert {"download_bytes", "paper_upload_bytes", "memory_bytes", "seconds_total"} <= costs.keys()
+    assert [file.name for file in tmp_path.iterdir()] == ["exp.toml"]
+
+
+NONSENSE = {
+    "run bad.toml": "error[E101] bad.toml:2  unknown key method.clausses  Did you mean n_clauses?  (laconic list",
+    "run broken.toml": "error[E103] broken.toml",
+    "run absent.toml": "error[E103] absent.toml does not exist.  Make one: laconic init absent.toml",
+    "run --set rounds=many": 'error[E102] --set rounds  rounds = "many" must be a whole number',
+    "run --set data.alpha=-0.1": "error[E102] --set data.alpha  data.alpha = -0.1 must be > 0",
+    "run --set data.partition=dirichlt": "error[E102] --set data.partition  data.partition = 'dirichlt' is",
+    "run --set data.name=digitz": "digits",
+    "run --set data.clients=1000": "data.clients <=",
+    "run --set data.booleanize=fourier": 'data.booleanize = "fourier"',
+    "run --budget 10kg": 'error[E102] --set budget  budget = "10kg" is no number of bytes',
+    "run --seed 1,x": "--seed",
+    "run --resume nowhere": "error[E160] nowhere holds no run",
+    "run --resume full --set rounds=3": "give it alone",
+    "run --out full": "error[E160] --out full is not empty",
+    "run --out bad.toml": "error[E160] --out bad.toml is a file",
+    "compare fedtm fedtmm": 'error[E110] unknown method "fedtmm".  Closest: fedtm',
+    "compare fedtm --set method.clausses=4": "none of fedtm has a setting clausses",
+    "compare fedtm --set local-tm.epochs=4": "local-tm is not among the methods: fedtm",
+    "report full": "full has no config.toml",
+    "report full full": "-o report.html",
+    "list fedtn": 'error[E110] nothing called "fedtn" can be listed.  Did you mean fedtm?',
+    "init new.toml --method fedtn": 'error[E110] unknown method "fedtn".  Closest: fedtm',
+}
+
+
+def test_nonsense_ends_with_code_2_and_a_budget_too_small_with_3_and_both_leave_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("[method]\nclausses = 5\n")
+    (tmp_path / "broken.toml").write_text("rounds = [\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    before = sorted(tmp_path.rglob("*"))
+    too_small = ["run", *QUICK, "--budget", "10", "--out", "run", "--debug"]
+    (*answers, refused), _ = in_turn(*(line.split() for line in NONSENSE), too_small, folder=tmp_path)
+    for (line, words), answer in zip(NONSENSE.items(), answers, strict=True):
+        assert (answer.code, answer.out) == (2, ""), (line, answer)
+        assert words in answer.err, (line, answer)
+        assert "Traceback" not in answer.err
+        assert answer.err.startswith("Usage") or len(answer.err.splitlines()) == 1
+    assert refused.code == 3
+    assert "Traceback" in refused.err  # as --debug was given
+    assert refused.err.splitlines()[-1].startswith("error[E130] budget 10 is below")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_demo_compares_and_shows_rules_without_escape_codes(tmp_path: Path) -> None:
+    done = laconic("demo", folder=tmp_path)
+    assert done.code == 0, done.err
+    assert [line.split()[0] for line in done.out.splitlines()[:3]] == ["method", "local-tm", "fedtm"]
+    assert done.out.count("digit ") == 3
+    assert "\x1b" not in done.out
+    (page,) = tmp_path.glob("runs/demo-*/report.html")
+    assert f"report: {page.relative_to(tmp_path)}" in done.out
+
+
+# ---------------------------------------------------------------- benchmarks
 @pytest.mark.parametrize(
     ("arguments", "due"),
     [
@@ -41,20 +222,9 @@ def test_help_gives_an_example_and_loads_nothing_heavy(arguments: list[str]) -> 
     ],
 )
 def test_wrong_arguments_end_with_code_2_and_name_the_valid_ones(arguments: list[str], due: list[str]) -> None:
-    wide = os.environ | {"COLUMNS": "200", "TERMINAL_WIDTH": "200"}  # else messages are broken between words
-    done = subprocess.run(
-        [*LACONIC, "bench", "tsetlin", *arguments], capture_output=True, text=True, env=wide, check=False
-    )
-    assert done.returncode == 2
-    assert all(words in done.stderr for words in due)
-
-
-def test_demo_prints_accuracy_and_rules_without_escape_codes() -> None:
-    done = subprocess.run([*LACONIC, "demo"], capture_output=True, text=True, check=True)
-    accuracy = float(done.stdout.split("accuracy ")[1].split("%")[0])
-    assert accuracy > 97
-    assert done.stdout.count("\nIF somewhere in rows") == 3
-    assert "\x1b" not in done.stdout
+    done = laconic("bench", "tsetlin", *arguments)
+    assert done.code == 2
+    assert all(words in done.err for words in due)
 
 
 def test_missing_data_ends_with_code_1_and_one_line(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ A whole method, in which the clients learn the mean of their labels and nobody l
         def tell(self, client: Client, _: Message, site: Site) -> Opinion:
             return Opinion(site.train.y.mean())
 
-tests/fleets/mean_label.py has all of it, and docs/new-method.md walks through it.
+tests/toys/mean_label.py has all of it, and docs/new-method.md walks through it.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ def list_settings(method: str) -> list[dict[str, Any]]:
     from laconic.runs.typed_toml import describe
 
     cls = find_method(method)
-    hints, comments = list_keys("method", cls), read_comments(cls)
+    hints, comments, defaults = list_keys("method", cls), read_comments(cls), cls()
     return [
-        {"key": key, "default": f.default, "takes": describe(hints[key]), "meaning": comments[f.name]}
+        {"key": key, "default": getattr(defaults, f.name), "takes": describe(hints[key]), "meaning": comments[f.name]}
         for f in fields(cls)
         for key in [f"method.{f.name}"]
     ]

@@ -120,6 +120,9 @@ def compare(
         from laconic.runs.plan import plan_comparison
 
         plan = plan_comparison(methods, config, read_settings(settings, budget), numbers, out)
+        if out is None and not quiet:
+            folder = next(iter(plan)).parents[0 if len(numbers) < 2 else 1]
+            typer.echo(f"in {folder}; after a stop, the same command with --out {folder} goes on", err=True)
         carry_out(plan, as_json=as_json, quiet=quiet, as_list=True)
 
 
@@ -194,12 +197,13 @@ def list_(
     """
     with explained(debug=debug):
         from laconic.catalogue import list_rows
+        from laconic.runs.typed_toml import toml_value
 
         rows = list_rows(what)
         if as_json:
             typer.echo(json.dumps(rows))
             return
-        show_table(rows)
+        show_table([row | {"default": toml_value(row["default"])} if "default" in row else row for row in rows])
 
 
 def init(

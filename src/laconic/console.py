@@ -102,7 +102,8 @@ def show_table(rows: list[dict[str, Any]], if_narrow: Sequence[str] = ()) -> Non
     widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) + 2 for name in rows[0]}
     if not console.is_terminal:
         console.width = sum(widths.values())
-    names = if_narrow if if_narrow and sum(widths.values()) > console.width else list(widths)
+    is_narrow = bool(if_narrow) and sum(widths.values()) > console.width
+    names = [name for name in widths if not is_narrow or name in if_narrow]
     table = Table(box=None, pad_edge=False)
     for name in names:
         table.add_column(name, overflow="fold")

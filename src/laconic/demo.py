@@ -46,18 +46,19 @@ def show_rules(folder: Path, client: int) -> None:
     evidence = Evidence.count(clause_outputs(machine, examples.x), examples.y, machine.n_classes)
     bits = [Flag(f"bit {k}") for k in range(machine.shape.n_pixels)]
     rules = [rule for rule in read_rules(machine, prepared.dataset.classes, bits, evidence) if rule.is_for]
-    best = {
-        rule.label: rule for rule in sorted(rules, key=lambda rule: rule.support * (rule.precision > LEAST_PRECISION))
-    }
-    shown = sorted(best.values(), key=lambda rule: -rule.support)[:N_SHOWN]
+    rules.sort(key=lambda rule: rule.support if rule.precision > LEAST_PRECISION else 0)
+    shown = list({rule.label: rule for rule in rules}.values())[-N_SHOWN:]  # at most one of each digit
     typer.echo(f"\nRules of client {client}. Fuller cells want more ink, dots none, blank ones take any.")
     typer.echo("Support and precision are those on its own training images.\n")
     width = 2 * machine.shape.width + 2  # of a picture; where in the image it may lie needs no telling here
-    pictures = [clause_text(machine, rule.bank, rule.clause).splitlines() for rule in shown]
-    texts = [
-        (f"digit {rule.label}", f"support {rule.support:.2f}", f"precision {rule.precision:.2f}") for rule in shown
+    columns = [
+        [
+            *(f"digit {rule.label}", f"support {rule.support:.2f}", f"precision {rule.precision:.2f}"),
+            *clause_text(machine, rule.bank, rule.clause).splitlines(),
+        ]
+        for rule in shown
     ]
-    for cells in zip(*([*text, *picture] for text, picture in zip(texts, pictures, strict=True)), strict=True):
+    for cells in zip(*columns, strict=True):
         typer.echo("   ".join(f"{cell[:width]:{width}}" for cell in cells).rstrip())
 
 

@@ -49,7 +49,7 @@ def _dissolve(value: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
         if value.dtype == np.bool_:
             arrays[path] = np.packbits(value)
             return list(value.shape)
-        arrays[path] = np.ascontiguousarray(value)
+        arrays[path] = np.asarray(value, order="C")
         return str(value.dtype)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return [_dissolve(part, arrays, f"{path}.{k}") for k, part in enumerate(value)]
@@ -58,7 +58,7 @@ def _dissolve(value: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
     if isinstance(value, dict):
         return [_dissolve(pair, arrays, f"{path}.{k}") for k, pair in enumerate(value.items())]
     names = _field_types(cast(Hashable, type(value)))
-    if not names:
+    if names is None:
         raise TypeError(
             f"{path} is a {type(value).__name__}; state is made of numbers, text, arrays, lists, tuples, sets, dicts "
             "and dataclasses of these"
@@ -95,15 +95,15 @@ def _restore(kind: Any, tree: Any, arrays: dict[str, NDArray[Any]], path: str) -
             raise TypeError(f"{path} is {tree!r}, {kind.__name__} was due")
         return tree
     names = _field_types(kind)
-    if not names:
+    if names is None:
         raise TypeError(f"{path} should be a {kind}, which is no plain data")
     return kind(**{name: _restore(part, tree[name], arrays, f"{path}.{name}") for name, part in names.items()})
 
 
 @cache
-def _field_types(kind: Any) -> dict[str, Any]:
-    """Names and types of a dataclass's or named tuple's fields; none for anything else."""
+def _field_types(kind: Any) -> dict[str, Any] | None:
+    """Names and types of a dataclass's or named tuple's fields; None for anything else."""
     if is_dataclass(kind):
         hints = get_type_hints(kind, include_extras=True)
         return {field.name: hints[field.name] for field in fields(kind)}
-    return get_type_hints(kind) if hasattr(kind, "_fields") else {}
+    return get_type_hints(kind) if hasattr(kind, "_fields") else None

@@ -67,7 +67,7 @@ def test_npz_is_found_by_name_by_path_and_by_environment(tmp_path, monkeypatch):
     ("y_train", "y_test", "classes", "expected"),
     [
         ([[3], [7], [7], [3], [3], [3]], [[7], [3], [3]], None, ([0, 1, 1, 0, 0, 0], [1, 0, 0], ("3", "7"))),
-        (["no", "go", "up", "no", "go", "up"], ["up", "go", "no"], None, ([1, 0, 2, 1, 0, 2], [2, 0, 1], ("go", "no", "up"))),
+        (["no", "go"] * 3, ["go", "go", "no"], None, ([1, 0, 1, 0, 1, 0], [0, 0, 1], ("go", "no"))),
         ([b"b", b"a", b"a", b"a", b"b", b"b"], [b"b", b"b", b"a"], None, ([1, 0, 0, 0, 1, 1], [1, 1, 0], ("a", "b"))),
         ([0.0, 2.0, 2.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0], None, ([0, 1, 1, 0, 0, 0], [1, 0, 0], ("0", "2"))),
         ([0, 2, 2, 0, 0, 0], [2, 0, 0], ["cat", "dog", "cow"], ([0, 1, 1, 0, 0, 0], [1, 0, 0], ("cat", "cow"))),
@@ -104,6 +104,13 @@ def test_known_npz_without_names_gets_the_usual_ones():
 )
 def test_default_booleanization_follows_name_and_values(name, x, rule):
     assert from_arrays(name, arrays(x_train=x, x_test=x[:3])).booleanize == rule
+
+
+def test_lists_will_do():
+    made = from_arrays(
+        "mine", {"x_train": [[0, 1], [1, 1]], "y_train": ["a", "b"], "x_test": [[1, 0]], "y_test": ["b"]}
+    )
+    assert (made.y_test.tolist(), made.booleanize) == ([1], "none")
 
 
 def test_columns_beside_x_and_y_are_groups():
@@ -186,13 +193,13 @@ def test_damage_inside_an_npz_is_refused(tmp_path):
 def test_missing_set_says_where_it_was_looked_for_and_how_to_get_it(tmp_path):
     with pytest.raises(ValueError, match="train-images-idx3-ubyte") as caught:
         load("mnist", tmp_path)
-    for words in (f"mnist is not in {tmp_path}", "no mnist.npz", str(tmp_path / "mnist"), "download=True", "http"):
+    for words in (f"mnist is not in {tmp_path}", "no mnist.npz", str(tmp_path / "mnist"), "download('mnist')", "http"):
         assert words in str(caught.value)
 
 
 def test_unknown_name_gets_suggestions(tmp_path):
     np.savez(tmp_path / "garden.npz", **arrays())
-    with pytest.raises(ValueError, match="unknown data set 'fashion_mnits'. Closest: fashion_mnist"):
+    with pytest.raises(ValueError, match=r"unknown data set 'fashion_mnits'. Closest: fashion_mnist"):
         load("fashion_mnits", tmp_path)
     with pytest.raises(ValueError, match="Closest: garden"):
         load("gardn", tmp_path)

@@ -74,9 +74,15 @@ def test_arrays_are_kept_so_that_recordings_are_read_once(tmp_path):
     assert again.groups["speaker"][1].tolist() == ["cc33", "cc33"]
 
 
+def test_folder_that_cannot_keep_them_still_serves(tmp_path):
+    write_folder(tmp_path / "speechcommands", FILES)
+    (tmp_path / "speechcommands.npz").mkdir()
+    assert len(load("speechcommands", tmp_path).y_train) == 4
+
+
 def test_coefficients_are_those_of_the_textbook():
     """One frame, written out: Hann window, power, mel triangles, decibels, orthonormal cosine transform."""
-    second = (0.3 * tone(440) + 0.1 * tone(3000)).astype(np.float32)
+    second = (tone(440) + 0.1 * np.random.default_rng(0).normal(size=16_000)).astype(np.float32)
     frame, start = 5, 5 * 534
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(1024) / 1024)
     power = np.abs(np.fft.rfft(second[start : start + 1024] * window)) ** 2
@@ -90,10 +96,11 @@ def test_coefficients_are_those_of_the_textbook():
             height = (hertz - left) / (middle - left) if hertz < middle else (right - hertz) / (right - middle)
             bands[b] += max(0.0, height) * power[i]
     decibels = 10 * np.log10(np.maximum(bands, 1e-10))
+    coefficients = mfcc(second[None])[0, :, frame]
     for k in range(13):
         wave_k = np.cos(np.pi * k * (2 * np.arange(40) + 1) / 80)
         scale = np.sqrt((1 if k == 0 else 2) / 40)
-        assert mfcc(second[None])[0, k, frame] == pytest.approx(scale * (decibels @ wave_k), abs=0.05)
+        assert coefficients[k] == pytest.approx(scale * (decibels @ wave_k), abs=1e-3)
 
 
 def test_silence_gives_numbers():

@@ -3,13 +3,13 @@
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from laconic.data.files import MissingFiles
 from laconic.data.known import ARRAYS, EMBEDDED, KNOWN, data_folder, find
@@ -56,29 +56,30 @@ def load(name: str, folder: Path | None = None, *, download: bool = False) -> Da
         arrays = known.read(folder / known.home)
     except MissingFiles as error:
         raise ValueError(
-            f"{name} is not in {folder}: no {stored.name} there, and {error}. Get it with download=True or from "
-            f"{known.page}, or name another folder in LACONIC_DATA"
+            f"{name} is not in {folder}: no {stored.name} there, and {error}. Get it from {known.page} or with  "
+            f"python -c \"import laconic.data; laconic.data.download('{name}')\"  or set LACONIC_DATA to its folder"
         ) from None
     if known.is_slow:
         _keep(stored, arrays)
-    return from_arrays(name, arrays)
+    return from_arrays(name, arrays, known.booleanize)
 
 
-def from_arrays(name: str, arrays: Mapping[str, NDArray[Any]], booleanize: str = "") -> Dataset:
+def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = "") -> Dataset:
     """Of x_train, y_train, x_test, y_test and optionally COLUMN_train, COLUMN_test (groups) and classes (names)."""
-    if lacking := [key for key in ARRAYS if key not in arrays]:
-        raise ValueError(f"{name} has no {', '.join(lacking)}; there are {', '.join(sorted(arrays)) or 'no arrays'}")
+    found = {key: np.asarray(value) for key, value in arrays.items()}
+    if lacking := [key for key in ARRAYS if key not in found]:
+        raise ValueError(f"{name} has no {', '.join(lacking)}; there are {', '.join(sorted(found)) or 'no arrays'}")
     for split in ("train", "test"):
-        _check_examples(name, f"x_{split}", arrays[f"x_{split}"])
-    x_train, x_test = arrays["x_train"], arrays["x_test"]
+        _check_examples(name, f"x_{split}", found[f"x_{split}"])
+    x_train, x_test = found["x_train"], found["x_test"]
     if x_train.shape[1:] != x_test.shape[1:]:
         raise ValueError(f"{name}: examples are {x_train.shape[1:]} in x_train and {x_test.shape[1:]} in x_test")
-    columns = [key.removesuffix("_train") for key in arrays if key.endswith("_train") and key not in ARRAYS]
+    columns = [key.removesuffix("_train") for key in found if key.endswith("_train") and key not in ARRAYS]
     for column in ["y", *columns]:
         for split in ("train", "test"):
-            _check_column(name, f"{column}_{split}", arrays, len(arrays[f"x_{split}"]))
-    y_train, y_test, classes = _number_labels(name, arrays)
-    groups = {column: (arrays[f"{column}_train"].ravel(), arrays[f"{column}_test"].ravel()) for column in columns}
+            _check_column(name, f"{column}_{split}", found, len(found[f"x_{split}"]))
+    y_train, y_test, classes = _number_labels(name, found)
+    groups = {column: (found[f"{column}_train"].ravel(), found[f"{column}_test"].ravel()) for column in columns}
     return Dataset(
         name, x_train, y_train, x_test, y_test, classes, booleanize or _choose_booleanizer(name, x_train), groups
     )
@@ -137,7 +138,7 @@ def _number_labels(
         )
     classes = [str(value) for value in values.tolist()]
     if values.dtype.kind == "i":
-        names = next((arrays[key].ravel().tolist() for key in _CLASS_KEYS if key in arrays), None)
+        names: Sequence[str] | None = next((arrays[key].ravel().tolist() for key in _CLASS_KEYS if key in arrays), None)
         if names is None and name in KNOWN and values[0] >= 0 and values[-1] < len(KNOWN[name].classes):
             names = KNOWN[name].classes
         if names is not None and not (values[0] >= 0 and values[-1] < len(names)):
@@ -188,5 +189,5 @@ def _keep(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
             part = Path(scratch) / path.name
             np.savez(part, **arrays)  # type: ignore[arg-type]
             part.replace(path)
-    except PermissionError:
-        return  # a data folder that may only be read still serves, if slowly
+    except OSError:
+        return  # a data folder that cannot be written to still serves, if slowly

@@ -55,7 +55,7 @@ def fetch(remote: Remote, folder: Path, progress: Progress | None = None) -> Pat
 
 
 def _stream(remote: Remote, part: Path, digest: "hashlib._Hash", progress: Progress | None) -> str:
-    from urllib.error import URLError  # half of what importing this module would cost
+    from http.client import HTTPException  # these two would double the time to import laconic.data
     from urllib.request import urlopen
 
     n_bytes = 0
@@ -68,9 +68,9 @@ def _stream(remote: Remote, part: Path, digest: "hashlib._Hash", progress: Progr
                 n_bytes += len(chunk)
                 if progress:
                     progress(remote.name, n_bytes, total)
-    except (URLError, TimeoutError, ConnectionError) as error:
+    except (OSError, HTTPException) as error:
         raise ValueError(
-            f"cannot download {remote.url}: {error}. Check the network, or bring the file to {part.parent.parent}"
+            f"cannot download {remote.url}: {error}. Check network and disk, or bring the file to {part.parent.parent}"
         ) from error
     return digest.hexdigest()
 

@@ -31,7 +31,7 @@ class Known:
 
 def _mnist_remotes(base: str, *checksums: str) -> tuple[Remote, ...]:
     names = [f"{s}-{kind}-ubyte.gz" for s in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
-    return tuple(Remote(base + name, f"md5:{sum_}") for name, sum_ in zip(names, checksums, strict=True))
+    return tuple(Remote(base + name, f"md5:{checksum}") for name, checksum in zip(names, checksums, strict=True))
 
 
 def _emnist(variant: str, title: str, classes: str) -> Known:

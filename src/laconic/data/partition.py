@@ -123,23 +123,20 @@ class Partition:
     def load(cls, path: Path) -> Self:
         try:
             with np.load(path, allow_pickle=False) as archive:
-                indices, sizes, drift_round = (archive[key] for key in ("indices", "sizes", "drift_round"))
-            ends = np.cumsum(sizes)
-            if (
-                sizes.ndim != 3
-                or sizes.shape[2] != 3
-                or (len(sizes), int(drift_round) > 0)
-                not in (
-                    (1, False),
-                    (2, True),
-                )
-            ):
-                raise ValueError(f"sizes of shape {sizes.shape}")
-            if indices.dtype != np.int64 or sizes.min() < 0 or ends[-1] != len(indices):
-                raise ValueError(f"{len(indices)} indices, {ends[-1]} due")
+                arrays = [archive[key] for key in ("indices", "sizes", "drift_round")]
         except (OSError, KeyError, ValueError, AttributeError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is no partition ({error}); give the partition.npz of a run") from error
-        parts = iter(np.split(indices, ends[:-1]))
+        indices, sizes, drift_round = arrays
+        if (
+            any(array.dtype != np.int64 for array in arrays)
+            or [array.ndim for array in arrays] != [1, 3, 0]
+            or sizes.shape[2] != 3
+            or len(sizes) != (2 if drift_round > 0 else 1)
+            or sizes.min(initial=0) < 0
+            or sizes.sum() != len(indices)
+        ):
+            raise ValueError(f"{path} is no partition: its arrays do not fit together; give the partition.npz of a run")
+        parts = iter(np.split(indices, np.cumsum(sizes)[:-1]))
         phases = [tuple(Share(next(parts), next(parts), next(parts)) for _ in phase) for phase in sizes]
         return cls(phases[0], phases[1] if len(phases) > 1 else None, int(drift_round))
 

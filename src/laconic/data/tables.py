@@ -1,10 +1,16 @@
 """How many examples of each label each client gets: tables [clients, classes], one rule for each kind of partition."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # partition.py needs this file
+    from laconic.data.datasets import Dataset
+    from laconic.data.partition import Partitioning
 
 Table = NDArray[np.int64]
 Weights = NDArray[np.float64]
@@ -13,33 +19,7 @@ _MAX_REDRAWS = 50
 _MAX_BALANCINGS = 300
 
 
-class Labelled(Protocol):
-    """What the rules need of a data set."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def y_train(self) -> NDArray[np.int64]: ...
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-
-
-class Settings(Protocol):
-    """What the rules need of a Partitioning."""
-
-    @property
-    def partition(self) -> str: ...
-    @property
-    def clients(self) -> int: ...
-    @property
-    def alpha(self) -> float: ...
-    @property
-    def labels(self) -> int: ...
-    @property
-    def min_samples(self) -> int: ...
-
-
-def draw_train_table(dataset: Labelled, settings: Settings, rng: np.random.Generator, phase: int) -> Table:
+def draw_train_table(dataset: Dataset, settings: Partitioning, rng: np.random.Generator, phase: int) -> Table:
     """The training examples each client gets; phase 1 is after a drift."""
     n_examples, n_due = len(dataset.y_train), settings.clients * settings.min_samples
     if n_due > n_examples:
@@ -87,14 +67,14 @@ def apportion(weights: Weights, totals: Table, rng: np.random.Generator) -> Tabl
     return table
 
 
-def _share_alike(n_of: Table, settings: Settings, rng: np.random.Generator, _phase: int) -> Table:
+def _share_alike(n_of: Table, settings: Partitioning, rng: np.random.Generator, _phase: int) -> Table:
     """Like cards: the examples label by label, one to each client in turn."""
     turns = rng.permutation(settings.clients)
     owner = turns[np.arange(n_of.sum()) % settings.clients]
     return _tabulate(owner, np.repeat(np.arange(len(n_of)), n_of), settings.clients, len(n_of))
 
 
-def _draw_dirichlet(n_of: Table, settings: Settings, rng: np.random.Generator, _phase: int) -> Table:
+def _draw_dirichlet(n_of: Table, settings: Partitioning, rng: np.random.Generator, _phase: int) -> Table:
     """For each label a Dirichlet draw over clients; of at most 50 tables the one that leaves the fewest too small."""
     best: tuple[float, Table, Weights] | None = None
     for _ in range(_MAX_REDRAWS):
@@ -116,6 +96,7 @@ def draw_log_dirichlet(n_clients: int, n_labels: int, alpha: float, rng: np.rand
     `dirichlet-equal` needs to know which of two such shares is the larger.
     """
     shape = (n_clients, n_labels)
+    alpha = min(max(alpha, 1e-6), 1e9)  # beyond, shares are all or nothing, or all the same, and floats run out
     # a gamma variate of shape alpha is one of shape alpha + 1 times a uniform one to the power 1 / alpha
     log_gamma = np.log(rng.gamma(alpha + 1, size=shape)) + np.log1p(-rng.random(shape)) / alpha
     scaled: Weights = log_gamma - _log_sum_exp(log_gamma, axis=0)
@@ -144,7 +125,7 @@ def _feed_smallest(table: Table, wish: Weights, min_samples: int) -> Table:
     return table
 
 
-def _draw_equal_dirichlet(n_of: Table, settings: Settings, rng: np.random.Generator, _phase: int) -> Table:
+def _draw_equal_dirichlet(n_of: Table, settings: Partitioning, rng: np.random.Generator, _phase: int) -> Table:
     """Dirichlet draws, then rows and columns scaled in turn until clients have equally many and all is dealt out."""
     sizes = apportion(np.full((settings.clients, 1), 1 / settings.clients), n_of.sum(keepdims=True), rng)[:, 0]
     wish = draw_log_dirichlet(settings.clients, len(n_of), settings.alpha, rng)
@@ -180,19 +161,24 @@ def round_table(exact: Weights, wish: Weights, row_totals: Table, column_totals:
     return table
 
 
-def _cut_shards(n_of: Table, settings: Settings, rng: np.random.Generator, _phase: int) -> Table:
+def _cut_shards(n_of: Table, settings: Partitioning, rng: np.random.Generator, _phase: int) -> Table:
     """Examples sorted by label, cut into clients * labels shards of one size, so many to each client at random.
 
     So a client has about `labels` labels: fewer if it draws two shards of one, more if a cut is not between labels.
     """
-    n_shards = settings.clients * settings.labels
+    n_shards, n_examples = settings.clients * settings.labels, int(n_of.sum())
+    if n_shards > n_examples:
+        raise ValueError(
+            f"data.labels = {settings.labels} makes {n_shards} shards of {n_examples} examples. "
+            f"Use data.labels <= {n_examples // settings.clients}."
+        )
     y = np.repeat(np.arange(len(n_of)), n_of)
-    shard = np.arange(len(y)) * n_shards // len(y)
+    shard = np.arange(n_examples) * n_shards // n_examples
     owner = rng.permutation(n_shards) // settings.labels
     return _tabulate(owner[shard], y, settings.clients, len(n_of))
 
 
-def _slide_windows(n_of: Table, settings: Settings, rng: np.random.Generator, phase: int) -> Table:
+def _slide_windows(n_of: Table, settings: Partitioning, rng: np.random.Generator, phase: int) -> Table:
     """Client k has the labels k * labels, k * labels + 1, ... (mod classes), as in pFed1BS, evenly with other holders.
 
     Examples of labels in nobody's window are left out. After a drift client k has the window of client k + 1.
@@ -206,7 +192,7 @@ def _slide_windows(n_of: Table, settings: Settings, rng: np.random.Generator, ph
     return apportion(is_holder / np.maximum(n_holders, 1), np.where(n_holders > 0, n_of, 0), rng)
 
 
-def _draw_sizes(n_of: Table, settings: Settings, rng: np.random.Generator, phase: int) -> Table:
+def _draw_sizes(n_of: Table, settings: Partitioning, rng: np.random.Generator, phase: int) -> Table:
     """Sizes from one Dirichlet draw, labels at random."""
     sizes = _draw_dirichlet(n_of.sum(keepdims=True), settings, rng, phase)[:, 0]
     y = rng.permutation(np.repeat(np.arange(len(n_of)), n_of))
@@ -217,7 +203,7 @@ def _tabulate(owner: Table, y: Table, n_clients: int, n_labels: int) -> Table:
     return np.bincount(owner * n_labels + y, minlength=n_clients * n_labels).reshape(n_clients, n_labels)
 
 
-RULES: dict[str, Callable[[Table, Settings, np.random.Generator, int], Table]] = {
+RULES: dict[str, Callable[[Table, Partitioning, np.random.Generator, int], Table]] = {
     "iid": _share_alike,
     "dirichlet": _draw_dirichlet,
     "dirichlet-equal": _draw_equal_dirichlet,

@@ -1,7 +1,6 @@
 """Runs as tables and as one page: reads the records in run folders and nothing else."""
 
 from laconic.report.page import write_report
-
 from laconic.report.records import Run, read_run
 from laconic.report.tables import compare_table, format_bytes, render
 

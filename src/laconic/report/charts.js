@@ -65,8 +65,9 @@ function logTicks(low, high, most) {
       for (const digit of digits) ticks.push(digit * 10 ** k);
     return ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
   };
-  const choices = [all([1, 2, 3, 4, 5, 6, 7, 8, 9], 1), all([1, 2, 5], 1), all([1], 1), all([1], 2), all([1], 3)];
-  return choices.find((ticks) => ticks.length <= most) ?? choices.at(-1);
+  const choices = [all([1, 2, 5], 1), all([1], 1), all([1], 2), all([1], 3)];
+  const ticks = choices.find((some) => some.length <= most) ?? choices.at(-1);
+  return ticks.length > 1 ? ticks : linearTicks(low, high, most / 2);
 }
 
 // low and high come back widened to a little more than the values; from and to are pixels.
@@ -158,12 +159,12 @@ function drawLines(view, width, isSmall) {
     });
     legend.push({ colour: one.colour, label: one.label });
   }
-  return { svg, hits, legend: legend.sort((a, b) => a.colour - b.colour) };
+  return { svg, hits, legend: series.length > 1 || silent.length ? legend.sort((a, b) => a.colour - b.colour) : [] };
 }
 
-function drawNothing(width) {
+function drawNothing(width, why = "nothing recorded yet") {
   const svg = canvas(width, 60);
-  svg.append(shape("text", { x: 0, y: 34, class: "label" }, "nothing recorded yet"));
+  svg.append(shape("text", { x: 0, y: 34, class: "label" }, why));
   return { svg, hits: [], legend: [] };
 }
 
@@ -182,18 +183,19 @@ function drawStrip(view, width) {
   view.rows.forEach((row, group) => {
     const dots = [...row.dots].sort((a, b) => a[1] - b[1] || a[0] - b[0]);
     const columns = new Map(), step = 2 * radius + 0.5;  // dots that would touch pile up about the middle
+    const columnOf = (dot) => Math.round(x.place(dot[1]) / step);
     const piled = dots.map((dot) => {
-      const column = Math.round(x.place(dot[1]) / step), n = columns.get(column) ?? 0;
-      columns.set(column, n + 1);
+      const n = columns.get(columnOf(dot)) ?? 0;
+      columns.set(columnOf(dot), n + 1);
       return n;
     });
-    const room = Math.min(110, Math.max(34, (Math.max(0, ...piled) + 2) * step)), squeeze = (room - step) / (Math.max(1, ...piled) * step);
-    const middle = top + 24 + room / 2;
+    const room = Math.min(110, Math.max(34, (Math.max(0, ...piled) + 2) * step)), middle = top + 34 + room / 2;
     svg.append(shape("text", { x: left, y: top + 14, class: "name" }, row.label));
     svg.append(shape("line", { x1: left, x2: right, y1: middle, y2: middle, class: "grid" }));
     dots.forEach((dot, k) => {
       const px = x.place(dot[1]), side = piled[k] % 2 ? 1 : -1;
-      const py = middle + side * Math.ceil(piled[k] / 2) * step * Math.min(1, squeeze);
+      const between = Math.min(step, (room - step) / columns.get(columnOf(dot)));
+      const py = middle + side * Math.ceil(piled[k] / 2) * between;
       svg.append(mark(row.colour, px, py, radius, { class: "dot" }));
       const say = () => [row.label, `client ${dot[0]}`, format[view.x.unit](dot[1]), `${dot[2]} of ${dot[3]} right`];
       hits.push({ x: px, y: py, group, say });
@@ -221,26 +223,24 @@ function resize(svg, width, height) {
 function drawBars(view, width) {
   const totals = view.rows.map((row) => row.segments.reduce((sum, part) => sum + part.value, 0));
   const most = Math.max(0, ...totals), svg = canvas(width, 10), hits = [], legend = new Map();
-  if (most === 0) return drawNothing(width);
+  if (most === 0) return drawNothing(width, "nothing was sent");
   const thick = 18, space = 52;
   view.rows.forEach((row, group) => {
     const top = group * space;
     const ratio = view.has_steps && group > 0 && totals[0] > 0 ? ` · ${((100 * totals[group]) / totals[0]).toPrecision(3)} % of the paper’s` : "";
     svg.append(shape("text", { x: 0, y: top + 15, class: "name" }, row.label));
-    svg.append(shape("text", { x: width - (view.has_steps ? 8 : 1), y: top + 15, class: "value end" }, formatBytes(totals[group]) + ratio));
+    svg.append(shape("text", { x: width - 1, y: top + 15, class: "value end" }, formatBytes(totals[group]) + ratio));
     let from = 0;
     for (const part of row.segments.filter((one) => one.value > 0)) {
       const wide = (part.value / most) * (width - 1);
-      svg.append(shape("rect", { x: from, y: top + 22, width: Math.max(wide, 0.5), height: thick, fill: colourOf(part.colour), class: "bar" }));
+      svg.append(shape("rect", { x: from, y: top + 22, width: Math.max(wide, 2.5), height: thick, fill: colourOf(part.colour), class: "bar" }));
       const share = `${((100 * part.value) / totals[group]).toPrecision(3)} % of ${row.label}`;
       hits.push({ x: from + wide / 2, y: top + 22 + thick / 2, group, say: () => [part.label, formatBytes(part.value), share] });
       legend.set(part.label, { colour: part.colour, label: part.label });
       from += wide;
     }
-    if (view.has_steps && group < view.rows.length - 1) {
-      const at = Math.max(1, from);
-      svg.append(shape("line", { x1: at, x2: at, y1: top + 22 + thick, y2: top + space + 22 + thick, class: "fall" }));
-    }
+    const before = view.has_steps && group > 0 ? (totals[group - 1] / most) * (width - 1) : 0;
+    if (before > from + 2) svg.append(shape("rect", { x: from + 1, y: top + 22.5, width: before - from - 1, height: thick - 1, class: "saved" }));
   });
   resize(svg, width, view.rows.length * space);
   return { svg, hits, legend: [...legend.values()].sort((a, b) => (a.colour < 0) - (b.colour < 0) || a.colour - b.colour) };
@@ -250,7 +250,7 @@ function drawHeat(view, width) {
   const n = view.clients.length, m = view.classes.length, levels = 8, left = 12 + 7.5 * Math.min(14, Math.max(...view.classes.map((c) => c.length)));
   const wide = Math.min(56, Math.max(2, (width - left - 2) / n)), tall = Math.min(24, Math.max(5, 340 / m));
   const most = Math.max(1, ...view.counts.flat()), cells = Array.from({ length: levels }, () => []), hits = [];
-  const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(left + n * wide + 2, m * tall + 44);
+  const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(Math.max(width, left + n * wide + 2), m * tall + 44);
   view.counts.forEach((row, i) => row.forEach((value, j) => {
     const x = left + i * wide, y = j * tall;
     // The root keeps small counts visible beside large ones; one path for each shade keeps the page light.
@@ -263,7 +263,7 @@ function drawHeat(view, width) {
   view.classes.forEach((name, j) => j % skip === 0 && svg.append(shape("text", { x: left - 6, y: (j + 0.5) * tall + 4, class: "tick end" }, name.length > 14 ? `${name.slice(0, 13)}…` : name)));
   const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * wide >= 26) ?? 1000;
   view.clients.forEach((client, i) => i % every === 0 && svg.append(shape("text", { x: left + (i + 0.5) * wide, y: m * tall + 15, class: "tick middle" }, client)));
-  svg.append(shape("text", { x: left, y: m * tall + 36, class: "label" }, `client (across) and class (down); darkest: ${most} examples`));
+  svg.append(shape("text", { x: 0, y: m * tall + 38, class: "label" }, `client (across) and class (down); strongest: ${most} examples`));
   return { svg, hits, legend: [] };
 }
 

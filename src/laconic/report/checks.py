@@ -70,10 +70,10 @@ def read_json(path: Path, due: Mapping[str, Check]) -> dict[str, Any]:
         found = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise fault(f"{path}:{error.lineno}", error.msg, "JSON") from None
-    check(f"{path}:1", found, {"schema": WHOLE})
+    check(str(path), found, {"schema": WHOLE})
     if found["schema"] > SCHEMA:
         raise ValueError(f"{path}: its schema is {found['schema']}, this laconic reads {SCHEMA}; upgrade laconic")
-    check(f"{path}:1", found, due)
+    check(str(path), found, due)
     return dict(found)
 
 

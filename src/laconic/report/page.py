@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +15,7 @@ from laconic.report import plots
 from laconic.report.plots import Amount, Cells, Figure
 from laconic.report.records import Run, read_run
 from laconic.report.tables import (
+    NONE,
     Group,
     flatten,
     format_bytes,
@@ -64,26 +65,30 @@ def build_page(runs: Sequence[Run]) -> str:
     sections |= {figure.name: (figure.title, show_figure(figure)) for figure in figures}
     if notes:
         sections["notes"] = ("What the methods noted", show_notes(notes))
-    sections["runs"] = ("How it was run", "".join(show_run(group, run) for group in groups for run in group.runs))
+    sections["runs"] = ("How it was run", show_runs(groups))
 
     assets = files("laconic.report")
     script = assets.joinpath("charts.js").read_text("utf-8") + assets.joinpath("page.js").read_text("utf-8")
     drawn = {figure.name: {"kind": figure.kind, "views": figure.views} for figure in [*figures, *notes[:MOST_NOTES]]}
-    methods, data = (list(dict.fromkeys(names)) for names in zip(*((r.method, r.config["data"]["name"]) for r in runs)))
+    methods = ", ".join(dict.fromkeys(run.method for run in runs))
+    data = ", ".join(dict.fromkeys(run.config["data"]["name"] for run in runs))
+    versions = ", ".join(sorted({str(run.env.get("laconic")) for run in runs}))
     return Template(assets.joinpath("page.html").read_text("utf-8")).substitute(
-        title=escape(f"{', '.join(methods)} on {', '.join(data)}"),
+        title=escape(f"{methods} on {data}"),
         subtitle=escape(describe_data(runs)),
         links="".join(f'<a href="#{name}">{escape(title)}</a> ' for name, (title, _) in sections.items()),
-        body="\n".join(
-            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(title)}</h2>{body}</section>'
-            for name, (title, body) in sections.items()
-        ),
-        footer=escape(f"{count(len(runs), 'run')}, laconic {', '.join(sorted({str(r.env.get('laconic')) for r in runs}))}"),
+        body="\n".join(show_section(name, title, body) for name, (title, body) in sections.items()),
+        footer=escape(f"{count(len(runs), 'run')}, laconic {versions}"),
         figures=json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=assets.joinpath("page.css").read_text("utf-8"),
     )
+
+
+def show_section(name: str, title: str, body: str) -> str:
+    heading = f'<h2 id="{name}-title">{escape(title)}</h2>'
+    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{body}</section>'
 
 
 def describe_data(runs: Sequence[Run]) -> str:
@@ -93,7 +98,8 @@ def describe_data(runs: Sequence[Run]) -> str:
     n_clients = {len(run.partition.clients) for run in runs}
     parts = [count(n_clients.pop(), "client")] if len(n_clients) == 1 else []
     parts += [f"{key} {same[key]}" for key in ("partition", "alpha") if key in same]
-    parts += [count(len(runs), "run"), f"seeds {', '.join(map(str, sorted({run.seed for run in runs})))}"]
+    seeds = sorted({run.seed for run in runs})
+    parts += [count(len(runs), "run"), f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"]
     return " · ".join(parts)
 
 
@@ -104,24 +110,32 @@ def count(n: int, thing: str) -> str:
 def show_glance(groups: Sequence[Group]) -> str:
     warnings = "".join(f"<li>{escape(text)}</li>" for text in find_warnings(groups))
     cards = "".join(show_card(k, group) for k, group in enumerate(groups))
-    parts = [f'<div class="warnings" role="note"><h3>Before you trust these numbers</h3><ul>{warnings}</ul></div>' if warnings else ""]
+    parts = [
+        f'<div class="warnings" role="note"><h3>Before you trust these numbers</h3><ul>{warnings}</ul></div>'
+        if warnings
+        else ""
+    ]
     parts.append(f'<div class="cards">{cards}</div>')
     if len(groups) > 1:
         headings, rows = table_cells([summarise(group) for group in groups])
         parts.append(show_table(Cells([heading[0].upper() + heading[1:] for heading in headings], rows)))
     text = (
-        "Accuracy is the mean over clients at the last evaluated round, p10 the accuracy that nine clients in ten reach. "
-        "Bytes are those of the encoded messages, set-up and envelopes included, over all clients and rounds; bytes per "
-        "client and round are of a client that takes part, without set-up."
-    )
+        "Accuracy is the mean over clients at the last evaluated round, p10 the accuracy that nine clients in ten "
+        "reach. Bytes are those of the encoded messages, set-up and envelopes included, over all clients and rounds; "
+        "bytes per client and round are of a client that takes part, without set-up."
+    ) + ("" if all(run.is_finished for group in groups for run in group.runs) else " * not finished.")
     return "".join(parts) + f'<p class="note">{text}</p>'
 
 
-def find_warnings(groups: Sequence[Group]) -> Iterable[str]:
+def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
+    """Each once, after the names of those it holds for."""
     runs = [run for group in groups for run in group.runs]
+    named: dict[str, list[str]] = {}
     for group in groups:
         for run in group.runs:
-            yield from (f"{group.name_run(run)}: {text}" if len(runs) > 1 else text for text in run.warnings)
+            for text in run.warnings:
+                named.setdefault(text, []).append(group.name_run(run))
+    yield from (f"{', '.join(names)}: {text}" if len(runs) > 1 else text for text, names in named.items())
     for seed in sorted({run.seed for run in runs}):
         if len({run.partition.sha256 for run in runs if run.seed == seed}) > 1:
             yield f"Seed {seed}: the runs divide the data in different ways, so their clients are not the same."
@@ -133,16 +147,15 @@ def show_card(colour: int, group: Group) -> str:
     spread = "" if row.accuracy_sd is None else f'<small class="sd"> ± {100 * row.accuracy_sd:.1f}</small>'
     seeds = f"{row.n_seeds} seeds" if row.n_seeds > 1 else f"seed {group.runs[0].seed}"
     n_finished = sum(run.is_finished for run in group.runs)
-    status = group.runs[0].status if row.n_seeds == 1 else f"{n_finished} of {row.n_seeds} finished"
-    paper = f"{format_bytes(row.paper_bytes)} <small>{format_ratio(row.ratio)} what was sent</small>"
+    status = group.runs[0].status if row.n_seeds == 1 else f"{n_finished} finished"
+    above = format_ratio(row.total_bytes / entropy) if entropy else ""
     facts = {
         "p10": f"{format_percent(row.p10)} %",
         "Best round": f"{format_percent(row.best)} %",
         "Sent in total": format_bytes(row.total_bytes),
-        "Paper’s count": paper if row.ratio else format_bytes(row.paper_bytes),
-        "Entropy estimate": f"{format_bytes(entropy)} <small>sent is {format_ratio(row.total_bytes / entropy)} that</small>"
-        if entropy
-        else format_bytes(entropy),
+        "Paper’s count": format_bytes(row.paper_bytes)
+        + (f" <small>{format_ratio(row.ratio)} as much</small>" if row.ratio else ""),
+        "Entropy estimate": format_bytes(entropy) + (f" <small>sent {above}</small>" if above else ""),
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
     return (
@@ -170,7 +183,8 @@ def show_views(figure: Figure) -> str:
         options = "".join(f'<option value="{k}">{label}</option>' for k, label in enumerate(labels))
         return f'<label class="views">Show <select name="{figure.name}">{options}</select></label>'
     radios = "".join(
-        f'<label><input type="radio" name="{figure.name}" value="{k}"{" checked" if k == 0 else ""}><span>{label}</span></label>'
+        f'<label><input type="radio" name="{figure.name}" value="{k}"{" checked" if k == 0 else ""}>'
+        f"<span>{label}</span></label>"
         for k, label in enumerate(labels)
     )
     return f'<fieldset class="views"><legend>Show</legend>{radios}</fieldset>'
@@ -181,33 +195,36 @@ def show_notes(figures: Sequence[Figure]) -> str:
         f'<figure data-figure="{figure.name}" data-small><h3>{escape(figure.title)}</h3>{show_plot(figure)}</figure>'
         for figure in figures[:MOST_NOTES]
     )
-    more = f'<p class="note">{len(figures) - MOST_NOTES} more are in the tables.</p>' if len(figures) > MOST_NOTES else ""
+    more = (
+        f'<p class="note">{len(figures) - MOST_NOTES} more are in the tables.</p>' if len(figures) > MOST_NOTES else ""
+    )
     folded = show_folded([cells for figure in figures for cells in figure.tables])
     return f'<div class="smalls">{small}</div>{more}{folded}'
 
 
 def show_folded(tables: Sequence[Cells]) -> str:
     """The first that sorts is worth seeing at once."""
+    shown = [show_table(cells) for cells in tables]
     if tables[0].is_sortable:
-        folds = [(cells.caption, [cells], k == 0) for k, cells in enumerate(tables)]
-    else:
-        folds = [("As a table" if len(tables) == 1 else f"As {len(tables)} tables", tables, False)]
-    return "".join(
-        f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{''.join(map(show_table, some))}</details>"
-        for title, some, is_open in folds
-    )
+        return "".join(
+            f"<details{' open' if k == 0 else ''}><summary>{escape(cells.caption)}</summary>{table}</details>"
+            for k, (cells, table) in enumerate(zip(tables, shown, strict=True))
+        )
+    title = "As a table" if len(tables) == 1 else f"As {len(tables)} tables"
+    return f"<details><summary>{title}</summary>{''.join(shown)}</details>"
 
 
 def show_table(cells: Cells) -> str:
     """Without the end tags HTML lets us leave out: a partition has a cell for each client and class."""
-    is_wordy = [any(isinstance(row[k], str) and not is_numeric(row[k]) for row in cells.rows) for k in range(len(cells.headings))]
+    is_wordy = [not all(is_numeric(row[k]) for row in cells.rows) for k in range(len(cells.headings))]
     heads = "".join(
         f'<th scope="col"{" class=w" if wordy else ""}>'
         + (f'<button type="button">{show_heading(heading)}</button>' if cells.is_sortable else show_heading(heading))
         for heading, wordy in zip(cells.headings, is_wordy, strict=True)
     )
     body = "".join(
-        "<tr>" + "".join(show_cell(cell, wordy) for cell, wordy in zip(row, is_wordy, strict=True)) for row in cells.rows
+        "<tr>" + "".join(show_cell(cell, wordy) for cell, wordy in zip(row, is_wordy, strict=True))
+        for row in cells.rows
     )
     caption = f"<caption>{escape(cells.caption)}</caption>" if cells.caption else ""
     kind = ' class="sortable"' if cells.is_sortable else ""
@@ -224,9 +241,9 @@ def show_heading(heading: str) -> str:
     return f"<span>{escape(over)}</span>{escape(name)}" if over else escape(name)
 
 
-def is_numeric(text: str) -> bool:
+def is_numeric(cell: str | Amount) -> bool:
     """Also what has a unit behind it, or is missing."""
-    return text[:1].isdigit() or text[:1] in "–-+"
+    return isinstance(cell, Amount) or cell[:1].isdigit() or cell == NONE
 
 
 def show_cell(cell: str | Amount, wordy: bool) -> str:
@@ -235,13 +252,20 @@ def show_cell(cell: str | Amount, wordy: bool) -> str:
     return f"<td{' class=w' if wordy else ''}>{escape(cell)}"
 
 
-def show_run(group: Group, run: Run) -> str:
+def show_runs(groups: Sequence[Group]) -> str:
+    named = [(group.name_run(run), run) for group in groups for run in group.runs]
+    return "".join(show_run(name, run, is_open=len(named) == 1) for name, run in named)
+
+
+def show_run(name: str, run: Run, *, is_open: bool) -> str:
     settings = Cells(("Setting", "Value"), [*flatten(run.config).items()], "Configuration")
     environment = {key: str(value) for key, value in run.env.items() if key not in ("schema", "command")}
     machine = Cells(("What", "Value"), [*environment.items(), ("partition", run.partition.sha256)], "Environment")
     return (
-        f'<details class="run"><summary>{escape(group.name_run(run))} <small>{escape(run.status)}</small></summary>'
-        f'<p>Folder <code>{escape(run.folder.name)}</code>. To repeat it:</p>'
-        f'<p class="command"><code>{escape(str(run.env["command"]))}</code><button type="button" class="copy">Copy</button></p>'
+        f'<details class="run"{" open" if is_open else ""}>'
+        f"<summary>{escape(name)} <small>{escape(run.status)}</small></summary>"
+        f"<p>Folder <code>{escape(run.folder.name)}</code>. To repeat it:</p>"
+        f'<p class="command"><code>{escape(run.env["command"])}</code>'
+        f'<button type="button" class="copy">Copy</button></p>'
         f'<div class="pair">{show_table(settings)}{show_table(machine)}</div></details>'
     )

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from laconic.report.records import ENVELOPE, Labels, Partition, Round, Run
-from laconic.report.tables import Group, format_bytes, format_percent
+from laconic.report.records import ENVELOPE, Labels, Partition, Round, Run, add_counts
+from laconic.report.tables import NONE, Group, format_bytes, format_percent
 
 LOCAL_ONLY = ("local-tm", "separate")  # methods whose clients learn alone
 LOG_FROM = 20.0  # largest over smallest value from which an axis is logarithmic
 GREY = -1  # colour of what is no method or field
 ARROWS = {"up": "up", "down": "down", "peer": "peer to peer"}
+
+ROUNDS = {"label": "round", "unit": "count"}
 
 View = dict[str, Any]  # for the browser; see charts.js for what each kind draws
 
@@ -68,10 +70,7 @@ def plot_accuracy(groups: Sequence[Group]) -> Figure:
     y = {"label": "accuracy, mean of clients", "unit": "percent"}
     views = []
     for name, column in (("both", 4), ("up", 5), ("down", 6), ("rounds", 0)):
-        if name == "rounds":
-            x = {"label": "round", "unit": "count"}
-        else:
-            x = {"label": f"bytes so far, all clients, {name}", "unit": "bytes", "log": True}
+        bytes_axis = {"label": f"bytes so far, all clients, {name}", "unit": "bytes", "log": True}
         series = [
             {
                 "label": group.label,
@@ -81,7 +80,7 @@ def plot_accuracy(groups: Sequence[Group]) -> Figure:
             }
             for k, (group, curve) in enumerate(zip(groups, curves, strict=True))
         ]
-        views.append({"label": name, "x": x, "y": y, "series": series})
+        views.append({"label": name, "x": ROUNDS if name == "rounds" else bytes_axis, "y": y, "series": series})
     rows = [
         (
             group.label,
@@ -168,15 +167,13 @@ def tabulate_clients(partition: Partition, runs: Sequence[tuple[str, Run, Run | 
             headings.append(f"{label}\ngain")
             gains = {score.client: gain for score, gain in rise(run, alone)}
             columns.append({client: Amount(f"{100 * gain:+.1f}", gain) for client, gain in gains.items()})
-        for position, heading in enumerate(("sent", "received")) if run.by_client else ():
+        for position, heading in enumerate(("sent", "received")) if run.counts.sent_bytes else ():
             headings.append(f"{label}\n{heading}")
             columns.append({c: Amount(format_bytes(b[position]), b[position]) for c, b in run.by_client.items()})
-    empty = Amount("–", -1)
-    rows = [
+    empty = Amount(NONE, -1)
+    rows: list[list[str | Amount]] = [
         [str(client), str(sum(train)), str(sum(test)), *(column.get(client, empty) for column in columns)]
-        for client, train, test in zip(
-            partition.clients, partition.start.train, partition.start.test, strict=True
-        )
+        for client, train, test in zip(partition.clients, partition.start.train, partition.start.test, strict=True)
     ]
     seeds = ", ".join(str(seed) for seed in sorted({run.seed for _, run, _ in runs}))
     return Cells(headings, rows, f"Clients with seed {seeds}; partition {partition.sha256[:8]}", is_sortable=True)
@@ -202,7 +199,7 @@ def plot_labels(groups: Sequence[Group]) -> Figure:
                 views.append({"label": label, "counts": counts, **head})
                 rows = [[str(c), *map(str, row)] for c, row in zip(partition.clients, counts, strict=True)]
                 tables.append(Cells(["Client", *partition.classes], rows, f"Examples: {label}"))
-    text = "How many examples of each class a client holds; darker is more."
+    text = "How many examples of each class a client holds; a stronger colour is more."
     return Figure("labels", "Labels of each client", text, "heat", views, tables)
 
 
@@ -237,16 +234,9 @@ def plot_fields(groups: Sequence[Group]) -> Figure:
 def plot_stages(groups: Sequence[Group]) -> Figure:
     views, rows = [], []
     for group in groups:
-        paper, packed, sent, entropy, envelope = (
-            statistics.fmean(of(run) for run in group.runs)
-            for of in (
-                lambda run: run.counts.paper_bytes,
-                lambda run: run.counts.packed_bytes,
-                lambda run: run.counts.sent_bytes,
-                lambda run: run.counts.entropy_bytes,
-                lambda run: run.envelope_bytes,
-            )
-        )
+        n_runs = len(group.runs)
+        sent, packed, entropy, paper = (n / n_runs for n in add_counts(run.counts for run in group.runs))
+        envelope = sum(run.envelope_bytes for run in group.runs) / n_runs
         stages = (("the paper’s count", paper, 0), ("packed", packed, 0), ("sent", sent, envelope))
         bars = [
             {
@@ -272,7 +262,9 @@ def plot_stages(groups: Sequence[Group]) -> Figure:
 def plot_bytes(groups: Sequence[Group]) -> Figure:
     views, tables = [], []
     for name, count in DIRECTIONS.items():
-        lines = [average(group, {id(run): {r.round: count(r) for r in run.rounds} for run in group.runs}) for group in groups]
+        lines = [
+            average(group, {id(run): {r.round: count(r) for r in run.rounds} for run in group.runs}) for group in groups
+        ]
         y = {"label": f"bytes in the round, all clients, {name}", "unit": "bytes", "log": is_wide(lines), "zero": True}
         views.append(line_view(name, groups, lines, y))
         tables.append(tabulate(groups, lines, format_bytes, name))
@@ -326,12 +318,17 @@ def line_view(label: str, groups: Sequence[Group], lines: Sequence[dict[int, flo
         {"label": group.label, "colour": k, "points": [[r, r, value, value, value] for r, value in line.items()]}
         for k, (group, line) in enumerate(zip(groups, lines, strict=True))
     ]
-    return {"label": label, "x": {"label": "round", "unit": "count"}, "y": y, "series": [s for s in series if s["points"]]}
+    return {
+        "label": label,
+        "x": ROUNDS,
+        "y": y,
+        "series": [s for s in series if s["points"]],
+    }
 
 
 def tabulate(
     groups: Sequence[Group], lines: Sequence[dict[int, float]], write: Callable[[float], str], caption: str
 ) -> Cells:
     rounds = sorted({r for line in lines for r in line})
-    rows = [[str(r), *(write(line[r]) if r in line else "–" for line in lines)] for r in rounds]
+    rows = [[str(r), *(write(line[r]) if r in line else NONE for line in lines)] for r in rounds]
     return Cells(["Round", *(group.label for group in groups)], rows, caption)

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -38,8 +38,10 @@ class Counts(NamedTuple):
     entropy_bytes: float = 0.0
     paper_bytes: float = 0.0
 
-    def plus(self, other: "Counts") -> "Counts":
-        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+def add_counts(some: Iterable[Counts]) -> Counts:
+    sent, packed, entropy, paper = map(sum, zip(Counts(), *some, strict=True))
+    return Counts(int(sent), int(packed), entropy, paper)
 
 
 class ClientBytes(NamedTuple):
@@ -156,10 +158,7 @@ class Run:
     @cached_property
     def counts(self) -> Counts:
         """Everything that travelled."""
-        total = Counts()
-        for counts in self.by_field.values():
-            total = total.plus(counts)
-        return total
+        return add_counts(self.by_field.values())
 
     @property
     def envelope_bytes(self) -> int:
@@ -178,13 +177,16 @@ def read_run(folder: str | Path) -> Run:
     config = read_config(folder / "config.toml")
     env = read_json(folder / "env.json", {"command": TEXT, "started": TEXT})
     partition = read_partition(folder / "partition.json")
-    rounds = read_rounds(folder / "metrics.jsonl")
+    seconds = {
+        line["round"]: Seconds(line["seconds"], line["evaluate_seconds"])
+        for _, line in read_lines(folder / "times.jsonl", TIME)
+    }
+    # a round's time is written last, so what lies beyond the last time may lack its clients or traffic
+    rounds = tuple(r for r in read_rounds(folder / "metrics.jsonl") if r.round in seconds)
     last = rounds[-1].round if rounds else -1
     evaluated = [r.round for r in rounds if r.accuracy_mean is not None]
     scores, client_notes = read_clients(folder / "clients.jsonl", evaluated)
     by_field, by_client, by_round = read_traffic(folder / "traffic.jsonl", last)
-    lines = read_lines(folder / "times.jsonl", TIME)
-    seconds = {t["round"]: Seconds(t["seconds"], t["evaluate_seconds"]) for _, t in lines if t["round"] <= last}
     is_finished, status = read_end(folder, config, max(last, 0))
     doubts = (*find_lost(rounds), *find_small_tests(scores), *find_unequal_bytes(rounds, by_round))
     return Run(
@@ -219,16 +221,16 @@ def read_config(path: Path) -> dict[str, Any]:
 def read_partition(path: Path) -> Partition:
     found = read_json(path, PARTITION)
     classes = tuple(map(str, found["classes"]))
-    start, drift = read_labels(f"{path}:1", found["clients"], len(classes)), found.get("drift")
+    start, drift = read_labels(str(path), found["clients"], len(classes)), found.get("drift")
     if drift is not None:
-        check(f"{path}:1", drift, {"round": WHOLE, "clients": LIST})
+        check(str(path), drift, {"round": WHOLE, "clients": LIST})
     return Partition(
         sha256=found["sha256"],
         classes=classes,
         clients=tuple(shares["client"] for shares in found["clients"]),
         start=start,
         drift_round=drift and drift["round"],
-        drifted=drift and read_labels(f"{path}:1", drift["clients"], len(classes)),
+        drifted=drift and read_labels(str(path), drift["clients"], len(classes)),
     )
 
 
@@ -293,8 +295,8 @@ def read_traffic(
 
 def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool, str]:
     if (folder / "FAILED.json").exists():
-        failed = read_json(folder / "FAILED.json", {"round": WHOLE, "error": TEXT})
-        return False, f"failed in round {failed['round']}: {failed['error']}"
+        error = read_json(folder / "FAILED.json", {"error": TEXT})["error"]
+        return False, f"failed after {n_rounds} of {config['rounds']} rounds: {error}"
     if (folder / "DONE.json").exists():
         read_json(folder / "DONE.json", {"method": TEXT, "rounds": WHOLE})
         return True, f"finished, {n_rounds} rounds"

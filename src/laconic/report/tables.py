@@ -134,42 +134,6 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
-COLUMNS: dict[str, Callable[[Row], str]] = {
-    "method": lambda row: row.method + ("" if row.is_finished else ", unfinished"),
-    "seeds": lambda row: str(row.n_seeds),
-    "accuracy %": lambda row: format_accuracy(row),
-    "best %": lambda row: format_percent(row.best),
-    "p10 %": lambda row: format_percent(row.p10),
-    "up per client and round": lambda row: format_bytes(row.upload_bytes_per_client_round),
-    "down per client and round": lambda row: format_bytes(row.download_bytes_per_client_round),
-    "up": lambda row: format_bytes(row.upload_bytes),
-    "down": lambda row: format_bytes(row.download_bytes),
-    "peer to peer": lambda row: format_bytes(row.peer_bytes),
-    "paper's bytes": lambda row: format_bytes(row.paper_bytes),
-    "paper ÷ sent": lambda row: format_ratio(row.ratio),
-    "seconds": lambda row: f"{row.seconds:.1f}",
-}
-
-
-def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Headings and texts; a column that is empty for all is left out."""
-    gossips = any(row.peer_bytes for row in rows)
-    columns = {name: write for name, write in COLUMNS.items() if gossips or name != "peer to peer"}
-    return list(columns), [[write(row) for write in columns.values()] for row in rows]
-
-
-def render(rows: Sequence[Row]) -> Table:
-    headings, lines = table_cells(rows)
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in headings:  # in a narrow terminal cells break at their spaces; nothing is cut off
-        justify: Literal["left", "right"] = "left" if heading == "method" else "right"
-        least = 12 if heading == "method" else max(map(len, heading.split()))
-        table.add_column(heading, justify=justify, overflow="fold", vertical="bottom", min_width=least)
-    for line in lines:
-        table.add_row(*(cell.replace("[", r"\[") for cell in line))  # a list among the settings is no markup
-    return table
-
-
 def format_bytes(n_bytes: float | None) -> str:
     """Three digits: 1234 -> "1.23 kB"; kB = 1000 B."""
     if n_bytes is None:
@@ -192,3 +156,40 @@ def format_accuracy(row: Row) -> str:
 
 def format_ratio(ratio: float | None) -> str:
     return NONE if ratio is None else f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}×"
+
+
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "method": lambda row: row.method + ("" if row.is_finished else "*"),
+    "seeds": lambda row: str(row.n_seeds),
+    "acc. %": format_accuracy,
+    "best %": lambda row: format_percent(row.best),
+    "p10 %": lambda row: format_percent(row.p10),
+    "up per client and round": lambda row: format_bytes(row.upload_bytes_per_client_round),
+    "down per client and round": lambda row: format_bytes(row.download_bytes_per_client_round),
+    "up": lambda row: format_bytes(row.upload_bytes),
+    "down": lambda row: format_bytes(row.download_bytes),
+    "peer to peer": lambda row: format_bytes(row.peer_bytes),
+    "paper bytes": lambda row: format_bytes(row.paper_bytes),
+    "paper ÷ sent": lambda row: format_ratio(row.ratio),
+    "time s": lambda row: f"{row.seconds:.1f}",
+}
+
+
+def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Headings and texts; a column that is empty for all is left out."""
+    gossips = any(row.peer_bytes for row in rows)
+    columns = {name: write for name, write in COLUMNS.items() if gossips or name != "peer to peer"}
+    return list(columns), [[write(row) for write in columns.values()] for row in rows]
+
+
+def render(rows: Sequence[Row]) -> Table:
+    headings, lines = table_cells(rows)
+    caption = None if all(row.is_finished for row in rows) else "* not finished"
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
+    for heading in headings:  # in a narrow terminal cells break at their spaces; nothing is cut off
+        justify: Literal["left", "right"] = "left" if heading == "method" else "right"
+        is_whole = heading == "method" and max(len(row.method) for row in rows) < 12
+        table.add_column(heading, justify=justify, overflow="fold", vertical="bottom", no_wrap=is_whole)
+    for line in lines:
+        table.add_row(*(cell.replace("[", r"\[") for cell in line))  # a list among the settings is no markup
+    return table

@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DataSettings(Partitioning):
-    name: str = "digits"  # laconic list datasets, or NAME of a NAME.npz in the folder LACONIC_DATA
-    booleanize: str = "auto"  # how numbers become bits
+    name: str = "digits"  # laconic list datasets, NAME of a NAME.npz in the folder LACONIC_DATA, or a path to an .npz
+    booleanize: str = "auto"  # numbers to bits: auto, threshold:75, adaptive:11:2, thermometer:8, quantile:4 or none
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,8 @@ def find_method(name: str, where: str = "") -> type[Algorithm]:
         if not extra:
             raise
         raise ConfigError(
-            "E140", f'method "{name}" needs {error.name}, which is not installed.  pip install "laconic[{extra}]"'
+            "E140",
+            f'method "{name}" needs {error.name or error}, which is not installed.  pip install "laconic[{extra}]"',
         ) from error
 
 

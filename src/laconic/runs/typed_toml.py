@@ -16,7 +16,10 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: '
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be; `code` is stable: E101 key, E102 value, E103 file, E110 method, E140 missing extra."""
+    """What was asked for cannot be; `code` is stable.
+
+    E101 unknown key, E102 value, E103 file, E110 name, E140 missing extra, E150 data are no bits, E160 folder in use.
+    """
 
     def __init__(self, code: str, message: str, where: str = "") -> None:
         super().__init__(f"{where}  {message}" if where else message)

@@ -1,0 +1,180 @@
+"""What holds for every method on every fleet. A line in the registry brings a method in here."""
+
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from laconic.algorithm import state_type
+from laconic.algorithms import METHODS, Method, load_method
+from laconic.fleets import FLEETS
+from laconic.fleets.host import Reply, Request
+from laconic.runs.config import Config, read_config
+from laconic.runs.run import resume, run
+from laconic.state import thaw
+
+TOYS = (
+    Method("mean-label", "toys", "mean_label:MeanLabel", "none", "a mean"),
+    Method("rumour", "toys", "rumour:Rumour", "none", "bits and whispers"),
+)
+SMALL = {"n_clauses": 8, "epochs": 1, "threshold": 20}  # of those settings that a method has
+N_CLIENTS, N_ROUNDS = 5, 3
+
+
+@pytest.fixture(autouse=True)
+def _toys_are_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    for method in TOYS:
+        monkeypatch.setitem(METHODS, method.name, method)
+
+
+every_method = pytest.mark.parametrize("method", [*METHODS, *(toy.name for toy in TOYS)])
+every_fleet = pytest.mark.parametrize("fleet", FLEETS)
+
+
+def make_data(folder: Path, owned_classes: list[list[int]], n_each: int = 6) -> Path:
+    """8 by 8 bit images of 4 classes; client k owns some of each of its classes, and class 3 may be nobody's."""
+    rng = np.random.default_rng(0)
+    patterns = rng.random((4, 8, 8)) < 0.5
+    arrays = {}
+    for part in ("train", "test"):
+        pairs = [
+            (owner, label) for owner, labels in enumerate(owned_classes) for label in labels for _ in range(n_each)
+        ]
+        pairs += [(99, label) for label in range(4)]  # too few examples to be a client
+        owners, labels = np.array(pairs).T
+        arrays |= {
+            f"x_{part}": (patterns[labels] ^ (rng.random((len(labels), 8, 8)) < 0.1)).astype(np.uint8),
+            f"y_{part}": labels,
+            f"owner_{part}": owners,
+        }
+    np.savez(folder / "made.npz", **arrays)
+    return folder / "made.npz"
+
+
+def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
+    names = {field.name for field in fields(load_method(method))}
+    small = [f"method.{name}={value}" for name, value in SMALL.items() if name in names]
+    common = ["data.partition=natural", "data.group=owner", "data.clients=0", "fleet.workers=2", f"rounds={N_ROUNDS}"]
+    return read_config(
+        None, [f"method.name={method}", f"fleet.name={fleet}", f"data.name={data}", *small, *common, *settings]
+    )
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    """Everything that must not depend on where, when and by how many workers it was made."""
+    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "traffic")]
+    files += (folder / "checkpoints").glob("*.safetensors")
+    return {file.name: file.read_bytes() for file in files}
+
+
+def read_rows(folder: Path, name: str) -> list[dict]:
+    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+
+
+TWO_EACH = [[k % 3, (k + 1) % 3] for k in range(N_CLIENTS)]
+
+
+@every_method
+@every_fleet
+def test_same_states_and_ledger_for_any_workers_on_disk_or_in_memory(method: str, fleet: str, tmp_path: Path) -> None:
+    data = make_data(tmp_path, TWO_EACH)
+    hard = ["fleet.participation=0.8", "fleet.lost_replies=0.3"]
+    run(configure(method, "local", data, *hard, "fleet.workers=1"), tmp_path / "plain")
+    for workers, state in ((2, "memory"), (3, "disk")):
+        out = tmp_path / f"{workers}{state}"
+        run(configure(method, fleet, data, *hard, f"fleet.workers={workers}", f"fleet.state={state}"), out)
+        assert read_all(out) == read_all(tmp_path / "plain")
+
+
+@every_method
+@every_fleet
+def test_resume_ends_bit_identical(method: str, fleet: str, tmp_path: Path) -> None:
+    data = make_data(tmp_path, TWO_EACH)
+    config = configure(method, fleet, data, "fleet.lost_replies=0.3", "fleet.participation=0.8")
+    run(config, tmp_path / "whole")
+
+    class Stopper:
+        """Ends the run in the middle of its second round, as a crash would."""
+
+        def started(self, title: str, rounds: int, first_round: int) -> None: ...
+
+        def progressed(self, round: int, done: int, total: int, what: str) -> None:
+            if round == 2 and done:
+                raise RuntimeError("power cut")
+
+        def finished_round(self, row: dict, seconds: float) -> None: ...
+
+        def said(self, line: str) -> None: ...
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        run(config, tmp_path / "cut", watch=Stopper())
+    assert "power cut" in (tmp_path / "cut" / "FAILED.json").read_text()
+    assert len(read_rows(tmp_path / "cut", "metrics")) == 2  # rounds 0 and 1
+    resume(tmp_path / "cut")
+    assert read_all(tmp_path / "cut") == read_all(tmp_path / "whole")
+
+
+@every_method
+@every_fleet
+def test_finishes_with_40_percent_of_replies_lost(method: str, fleet: str, tmp_path: Path) -> None:
+    data = make_data(tmp_path, TWO_EACH)
+    summary = run(configure(method, fleet, data, "fleet.lost_replies=0.4", "rounds=6"), tmp_path / "run")
+    assert summary.rounds == 6
+    assert sum(row["n_lost"] for row in read_rows(tmp_path / "run", "metrics")) > 0
+
+
+@every_method
+@every_fleet
+def test_runs_with_one_client(method: str, fleet: str, tmp_path: Path) -> None:
+    data = make_data(tmp_path, [[0, 1, 2]], n_each=10)
+    assert run(configure(method, fleet, data), tmp_path / "run").accuracy_mean is not None
+
+
+@every_method
+@every_fleet
+def test_runs_with_a_client_of_one_class_and_a_class_nobody_has(method: str, fleet: str, tmp_path: Path) -> None:
+    data = make_data(tmp_path, [[0, 1], [2], [1, 2]], n_each=12)
+    assert run(configure(method, fleet, data), tmp_path / "run").accuracy_mean is not None
+    counts = json.loads((tmp_path / "run" / "partition.json").read_text())
+    assert [sum(client["train"][3] for client in counts["clients"]), len(counts["clients"])] == [0, 3]
+
+
+@every_method
+@every_fleet
+def test_ledger_is_what_was_handed_over_and_metrics_are_the_ledger(
+    method: str, fleet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = getattr(import_module(f"laconic.fleets.{fleet}"), FLEETS[fleet])
+    handed_over = {"down": 0, "up": 0, "peer": 0}
+
+    class Weighing(kind):
+        """Weighs all that passes between the server's side and the clients'."""
+
+        def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:
+            is_published = {request.client: request.is_published for request in requests}
+            for request in requests:
+                handed_over["down"] += len(request.frame)
+                handed_over["peer"] += sum(map(len, (request.heard or {}).values()))
+            for reply in super()._perform(requests):
+                handed_over["up"] += 0 if is_published[reply.client] else len(reply.encoded.data)
+                yield reply
+
+    monkeypatch.setattr(kind.__module__ + "." + kind.__name__, Weighing)
+    summary = run(configure(method, fleet, make_data(tmp_path, TWO_EACH)), tmp_path / "run")
+    traffic = read_rows(tmp_path / "run", "traffic")
+    for way, n_bytes in handed_over.items():
+        assert sum(row["sent_bytes"] for row in traffic if row["direction"] == way) == n_bytes
+    assert (summary.upload_bytes, summary.download_bytes) == (handed_over["up"], handed_over["down"])
+
+
+@every_method
+def test_state_is_plain_data_that_reads_back(method: str, tmp_path: Path) -> None:
+    config = configure(method, "local", make_data(tmp_path, TWO_EACH))
+    run(config, tmp_path / "run")
+    (server,) = (tmp_path / "run" / "checkpoints").glob("server-*.safetensors")
+    kind = state_type(type(config.method), "server")
+    assert isinstance(thaw(server.read_bytes(), {"server": kind})["server"], kind)

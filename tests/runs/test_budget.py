@@ -1,0 +1,67 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from laconic.algorithm import Task
+from laconic.algorithms.tsetlin.fed_tm import FedTM
+from laconic.fleets.base import OverBudget
+from laconic.runs.budget import keep_budget, most_bytes
+from laconic.runs.check import check
+from laconic.runs.config import read_config
+from laconic.runs.run import run
+
+SETTINGS = ["method.name=fedtm", "method.epochs=2", "data.clients=4", "rounds=3"]
+
+
+def bytes_by_client_and_round(folder: Path) -> dict[tuple[int, int], int]:
+    spent: dict[tuple[int, int], int] = {}
+    for line in (folder / "traffic.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        key = (row["client"], row["round"])
+        spent[key] = spent.get(key, 0) + row["sent_bytes"]
+    return spent
+
+
+@pytest.mark.parametrize("budget", ["3kB", "20kB", "1MB"])
+def test_no_client_ever_exceeds_the_budget(budget: str, tmp_path: Path) -> None:
+    run(read_config(None, [*SETTINGS, f"budget={budget}"]), tmp_path / "run")
+    limit = {"3kB": 3000, "20kB": 20_000, "1MB": 10**6}[budget]
+    assert 0 < max(bytes_by_client_and_round(tmp_path / "run").values()) <= limit
+
+
+def test_the_knob_is_turned_no_further_than_need_be_and_that_is_said() -> None:
+    task, said = Task((8, 8, 4), 10, 4, levels=4), []
+    config = keep_budget(read_config(None, [*SETTINGS, "budget=20kB"]), task, said.append)
+    assert isinstance(config.method, FedTM)
+    n_clauses = config.method.n_clauses
+    bounds = [most_bytes(FedTM(n_clauses=n), task) or 0 for n in (n_clauses, n_clauses + 1)]
+    assert bounds[0] <= 20_000 < bounds[1]
+    assert f"n_clauses 100 -> {n_clauses}" in said[0]
+
+
+def test_a_budget_that_cannot_be_kept_is_refused_with_the_least_that_can(tmp_path: Path) -> None:
+    with pytest.raises(OverBudget, match=r"Raise the budget to (\d+)") as refusal:
+        run(read_config(None, [*SETTINGS, "budget=100B"]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    least = str(refusal.value).split("Raise the budget to ")[1].split()[0]
+    run(read_config(None, [*SETTINGS, f"budget={least}B"]), tmp_path / "least")
+
+
+def test_sharing_nothing_keeps_any_budget(tmp_path: Path) -> None:
+    summary = run(
+        read_config(None, ["method.name=local-tm", "data.clients=3", "rounds=1", "budget=1B"]), tmp_path / "a"
+    )
+    assert (summary.upload_bytes, summary.download_bytes) == (0, 0)
+
+
+def test_check_foretells_the_papers_count_exactly_and_real_bytes_roughly(tmp_path: Path) -> None:
+    config = read_config(None, [*SETTINGS, "rounds=3"])
+    foretold = check(config)
+    run(config, tmp_path / "run")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    for key in ("paper_upload_bytes", "paper_download_bytes"):
+        assert foretold[key] == rows[2][key]
+    for key in ("upload_bytes", "download_bytes"):
+        assert rows[2][key] / 3 < foretold[key] < rows[2][key] * 3
+    assert foretold["most_bytes_per_client"] > max(bytes_by_client_and_round(tmp_path / "run").values())
