@@ -161,7 +161,7 @@ def format_ratio(ratio: float | None) -> str:
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "method": lambda row: row.method + ("" if row.is_finished else "*"),
     "seeds": lambda row: str(row.n_seeds),
-    "acc. %": format_accuracy,
+    "accuracy %": format_accuracy,
     "best %": lambda row: format_percent(row.best),
     "p10 %": lambda row: format_percent(row.p10),
     "up per client and round": lambda row: format_bytes(row.upload_bytes_per_client_round),
@@ -169,9 +169,9 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "up": lambda row: format_bytes(row.upload_bytes),
     "down": lambda row: format_bytes(row.download_bytes),
     "peer to peer": lambda row: format_bytes(row.peer_bytes),
-    "paper bytes": lambda row: format_bytes(row.paper_bytes),
+    "paper's bytes": lambda row: format_bytes(row.paper_bytes),
     "paper ÷ sent": lambda row: format_ratio(row.ratio),
-    "time s": lambda row: f"{row.seconds:.1f}",
+    "seconds": lambda row: f"{row.seconds:.1f}",
 }
 
 
