@@ -18,7 +18,8 @@ GUIDE = Path(__file__).parent.parent / "docs" / "new-method.md"
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """A library with the guide's file and line added, found before the installed one."""
-    file, line = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
+    (file,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
+    (line,) = re.findall(r"```\n( +Method.*?)```", GUIDE.read_text(), re.S)
     library = shutil.copytree(Path(laconic.__file__).parent, tmp_path / "laconic")
     (library / "algorithms" / "mean_label.py").write_text(file)
     registry = library / "algorithms" / "__init__.py"
@@ -48,5 +49,5 @@ def test_one_file_and_one_line_make_a_method(environment: dict[str, str], tmp_pa
 
 
 def test_the_guide_shows_the_toy_that_the_conformance_suite_runs() -> None:
-    (file, _) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
+    (file,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
     assert file == (Path(__file__).parent / "toys" / "mean_label.py").read_text()

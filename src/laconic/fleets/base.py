@@ -9,8 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import numpy as np
-
 from laconic import wire
 from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import (

@@ -3,7 +3,7 @@
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -175,21 +175,26 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 }
 
 
-def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+# What a page has room for and a terminal of 80 columns has not.
+PAGE_ONLY = {"seeds", "up per client and round", "down per client and round", "paper's bytes"}
+
+
+def table_cells(rows: Sequence[Row], left_out: Set[str] = frozenset()) -> tuple[list[str], list[list[str]]]:
     """Headings and texts; a column that is empty for all is left out."""
     gossips = any(row.peer_bytes for row in rows)
-    columns = {name: write for name, write in COLUMNS.items() if gossips or name != "peer to peer"}
+    columns = {
+        name: write for name, write in COLUMNS.items() if name not in left_out and (gossips or name != "peer to peer")
+    }
     return list(columns), [[write(row) for write in columns.values()] for row in rows]
 
 
 def render(rows: Sequence[Row]) -> Table:
-    headings, lines = table_cells(rows)
+    headings, lines = table_cells(rows, PAGE_ONLY)
     caption = None if all(row.is_finished for row in rows) else "* not finished"
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
-    for heading in headings:  # in a narrow terminal cells break at their spaces; nothing is cut off
+    for heading in headings:  # in a narrower one cells break at their spaces; nothing is cut off
         justify: Literal["left", "right"] = "left" if heading == "method" else "right"
-        is_whole = heading == "method" and max(len(row.method) for row in rows) < 12
-        table.add_column(heading, justify=justify, overflow="fold", vertical="bottom", no_wrap=is_whole)
+        table.add_column(heading, justify=justify, overflow="fold", vertical="bottom")
     for line in lines:
         table.add_row(*(cell.replace("[", r"\[") for cell in line))  # a list among the settings is no markup
     return table
