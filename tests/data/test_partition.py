@@ -271,7 +271,7 @@ def grouped(sizes_train, sizes_test):
 
 def test_natural_clients_are_the_groups():
     dataset = grouped([30, 9, 20, 50, 10], [5, 5, 0, 7, 3, 4])  # s1 has too few, s2 is not tested, s5 not trained
-    parts = partition(dataset, Partitioning("natural", clients=0, group="speaker"), 0)
+    parts = partition(dataset, Partitioning("natural", group="speaker", min_samples=10), 0)
     assert_sound(dataset, parts, 0.1)
     in_train, in_test = dataset.groups["speaker"]
     for name, n_test, share in zip(("s0", "s2", "s3", "s4"), (5, 0, 7, 3), parts.shares, strict=True):
@@ -291,7 +291,7 @@ def test_natural_errors_say_what_there_is():
     with pytest.raises(
         ValueError, match=r"3 values of speaker, 2 of them with >= 10 .*\(largest: 30\)\. Use clients <= 2"
     ):
-        partition(dataset, Partitioning("natural", clients=3, group="speaker"), 0)
+        partition(dataset, Partitioning("natural", clients=3, group="speaker", min_samples=10), 0)
     apart = grouped([30, 20], [0, 0, 9])
     with pytest.raises(ValueError, match=r'Use data\.name = "spoken@speaker"'):
         partition(apart, Partitioning("natural", clients=0, group="speaker"), 0)

@@ -32,12 +32,12 @@ class Partitioning:
     """How examples are dealt out; part of the [data] section."""
 
     partition: str = "dirichlet"  # iid, dirichlet, dirichlet-equal, shards, windows, quantity or natural
-    clients: int = 10  # how many; with natural the so many largest, 0 = all
+    clients: int = -1  # how many; with natural the so many largest, 0 = all; -1: 10, with natural all
     alpha: float = 0.1  # dirichlet, dirichlet-equal, quantity: small = clients differ more (0.01 to 1), 100 = hardly
     labels: int = 2  # shards, windows: labels per client (1 to 20)
     group: str = ""  # natural: which column, e.g. "speaker"
     validation: float = 0.1  # share of a client's training examples set aside, label by label; 0 = none
-    min_samples: int = 10  # fewest training examples of a client, before any are set aside
+    min_samples: int = -1  # fewest training examples of a client, before any are set aside; -1: 10, with natural 2
     drift_round: int = 0  # from this round on clients have other shares, drawn anew; 0 = never
 
     def __post_init__(self) -> None:
@@ -48,6 +48,10 @@ class Partitioning:
                 f"data.partition = {self.partition!r} is unknown.{hint} There are {', '.join(PARTITIONS)}."
             )
         is_natural = self.partition == "natural"
+        if self.clients == -1:
+            object.__setattr__(self, "clients", 0 if is_natural else 10)
+        if self.min_samples == -1:
+            object.__setattr__(self, "min_samples", 2 if is_natural else 10)
         if self.clients < (0 if is_natural else 1):
             raise ValueError(
                 f"data.clients = {self.clients} must be >= 1 (10 to 500 typical); only natural takes 0, for all."

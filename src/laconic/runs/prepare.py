@@ -43,8 +43,8 @@ class Prepared(NamedTuple):
 
 def prepare(config: Config, shares: Partition | None = None) -> Prepared:
     """Loads, partitions (unless that was done before) and booleanizes; the same for every method of a comparison."""
-    dataset = load(config.data.name, download=config.data.download)
-    shares = shares or partition(dataset, config.data, config.seed)
+    dataset = load_for(config.data)
+    shares = shares or draw_shares(dataset, config)
     x_train, x_test, levels = booleanize(dataset, config.data)
     starts = {0: shares.at(0)} | ({shares.drift_round: shares.at(shares.drift_round)} if shares.drifted else {})
     phases = tuple(
@@ -63,6 +63,26 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
     )
     task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), levels)
     return Prepared(task, ClientData(phases), shares, dataset)
+
+
+def load_for(settings: DataSettings) -> Dataset:
+    """A set with nobody both in training and in test is parted anew, person by person; its name then says so."""
+    try:
+        dataset = load(settings.name, download=settings.download)
+        if settings.partition == "natural" and settings.group in dataset.groups:
+            in_train, in_test = dataset.groups[settings.group]
+            if not np.isin(in_test, in_train).any():
+                return load(f"{settings.name}@{settings.group}")
+        return dataset
+    except (ValueError, FileNotFoundError) as error:
+        raise ConfigError("E115", str(error)) from error
+
+
+def draw_shares(dataset: Dataset, config: Config) -> Partition:
+    try:
+        return partition(dataset, config.data, config.seed)
+    except ValueError as error:
+        raise ConfigError("E120", str(error)) from error
 
 
 def booleanize(dataset: Dataset, settings: DataSettings) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:
