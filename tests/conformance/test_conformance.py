@@ -58,7 +58,13 @@ def make_data(folder: Path, owned_classes: list[list[int]], n_each: int = 6) -> 
 def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
     names = {field.name for field in fields(load_method(method))}
     small = [f"method.{name}={value}" for name, value in SMALL.items() if name in names]
-    common = ["data.partition=natural", "data.group=owner", "data.clients=0", "fleet.workers=2", f"rounds={N_ROUNDS}"]
+    common = [
+        "data.partition=natural",
+        "data.group=owner",
+        "data.min_samples=10",
+        "fleet.workers=2",
+        f"rounds={N_ROUNDS}",
+    ]
     return read_config(
         None, [f"method.name={method}", f"fleet.name={fleet}", f"data.name={data}", *small, *common, *settings]
     )

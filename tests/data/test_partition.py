@@ -340,7 +340,7 @@ def test_what_is_no_partition_is_refused(tmp_path):
     [
         ({"partition": "dirichlett"}, "data.partition = 'dirichlett' is unknown. Did you mean dirichlet?"),
         ({"clients": 0}, "data.clients = 0 must be >= 1"),
-        ({"partition": "natural", "group": "speaker", "clients": -1}, "data.clients = -1 must be"),
+        ({"partition": "natural", "group": "speaker", "clients": -2}, "data.clients = -2 must be"),
         ({"alpha": -0.1}, "data.alpha = -0.1 must be > 0. Small = more different clients (0.1 typical)"),
         ({"alpha": float("nan")}, "data.alpha = nan must be > 0"),
         ({"labels": 0}, "data.labels = 0 must be >= 1"),
