@@ -9,8 +9,9 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "TsetlinClassifier": "laconic.tsetlin.estimators",
     "CoalescedTsetlinClassifier": "laconic.tsetlin.estimators",
+    "FederatedClassifier": "laconic.federated",
 }
-__all__ = ["CoalescedTsetlinClassifier", "TsetlinClassifier", "__version__"]
+__all__ = ["CoalescedTsetlinClassifier", "FederatedClassifier", "TsetlinClassifier", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

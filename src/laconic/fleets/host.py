@@ -123,6 +123,9 @@ class Host:
         predicted = self.home.algorithm.predict(self._cell(client).state, test.x)
         return Score(client, len(test.y), int(np.count_nonzero(predicted == test.y)))
 
+    def state(self, client: ClientId) -> Any:
+        return self._cell(client).state
+
     def forget_decoded(self) -> None:
         self._decoded.clear()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from laconic.algorithm import ClientId
 from laconic.fleets.base import BaseFleet, Conditions
@@ -33,6 +33,10 @@ class LocalFleet(BaseFleet):
         finally:  # after an error or Ctrl-C nothing new starts
             for future in futures:
                 future.cancel()
+
+    def states(self) -> list[Any]:
+        """Every client's, as it is now."""
+        return [self._host.state(client) for client in self.everyone]
 
     def _save_clients(self, round: int) -> dict[int, str]:
         return self._host.cells.save(round)

@@ -43,6 +43,11 @@ def append_lines(path: Path, lines: Iterable[str]) -> int:
         return file.tell()
 
 
+def log_event(folder: Path, line: str) -> None:
+    """What happened when, for people; the records proper hold nothing of it."""
+    append_lines(folder / "events.log", [f"{datetime.now(UTC).isoformat(timespec='seconds')}  {line}"])
+
+
 def cut(path: Path, n_bytes: int) -> None:
     """Drops what was written after a checkpoint."""
     if path.exists() or n_bytes:

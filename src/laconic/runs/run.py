@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
-from laconic.algorithm import TooFew
+from laconic.algorithm import Algorithm, Task, TooFew
 from laconic.data import Partition
 from laconic.fleets import open_fleet
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget
@@ -32,11 +32,12 @@ from laconic.runs.record import (
     describe_environment,
     describe_partition,
     describe_round,
+    log_event,
     read_lines,
     write_json,
 )
 
-__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "resume", "run"]
+__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "play", "resume", "run"]
 
 
 class Watch(Protocol):
@@ -111,12 +112,15 @@ def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -
             loop = _Loop(config, prepared, folder, fleet, watch)
             loop.run()
     except KeyboardInterrupt:
+        log_event(folder, "interrupted")
         raise Interrupted(folder) from None
     except BaseException as error:
+        log_event(folder, f"failed: {error}")
         write_json(folder / "FAILED.json", {"error": f"{type(error).__name__}: {error}"})
         raise
     summary = _summarize(config, folder, read_lines(folder / "metrics.jsonl"), loop.seconds)
     write_json(folder / "DONE.json", summary.to_json())
+    log_event(folder, "done")
     return summary
 
 
@@ -159,6 +163,7 @@ class _Loop:
         for name in LOGS:
             cut(self.folder / name, self.lengths[name])
         first = found.round + 1 if found else 0
+        log_event(self.folder, f"from round {first} on")
         if self.watch:
             self.watch.started(_title(self.config, self.prepared, self.folder), self.config.rounds, first)
         server = found.server if found else None
@@ -169,21 +174,15 @@ class _Loop:
         """The server's state after it."""
         started, fleet, method = perf_counter(), self.fleet, self.config.method
         fleet.begin(round)
-        is_void = False
-        if round == 0:
-            server = method.start_server(self.prepared.task, fleet)
-        else:
-            before = copy.deepcopy(server)
-            try:
-                method.run_round(server, fleet)
-            except TooFew as error:
-                server, is_void = before, True
-                if self.watch:
-                    self.watch.said(f"round {round} is void: {error}")
+        server, trouble = play(method, self.prepared.task, server, fleet)
+        if trouble:
+            log_event(self.folder, f"round {round} is void: {trouble}")
+            if self.watch:
+                self.watch.said(f"round {round} is void: {trouble}")
         trained = perf_counter()
         is_last = round == self.config.rounds
         scores = fleet.evaluate() if round and (is_last or round % self.config.evaluate_every == 0) else None
-        row = describe_round(fleet, scores, is_void=is_void)
+        row = describe_round(fleet, scores, is_void=trouble is not None)
         self.write("metrics.jsonl", [row])
         self.write("clients.jsonl", describe_clients(fleet, scores or []))
         self.lengths["traffic.jsonl"] = append_lines(self.folder / "traffic.jsonl", fleet.ledger.to_jsonl())
@@ -198,6 +197,18 @@ class _Loop:
 
     def write(self, name: str, rows: list[dict[str, Any]]) -> None:
         self.lengths[name] = append_lines(self.folder / name, map(json.dumps, rows))
+
+
+def play(method: Algorithm, task: Task, server: Any, fleet: BaseFleet) -> tuple[Any, TooFew | None]:
+    """The server's state after the fleet's present round (0: the start), and what made the round void, if anything."""
+    if fleet.round == 0:
+        return method.start_server(task, fleet), None
+    before = copy.deepcopy(server)
+    try:
+        method.run_round(server, fleet)
+    except TooFew as trouble:
+        return before, trouble
+    return server, None
 
 
 def _title(config: Config, prepared: Prepared, folder: Path) -> str:

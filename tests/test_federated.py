@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from laconic import FederatedClassifier
+
+SMALL = {"n_clauses": 20, "epochs": 3, "threshold": 20}
+
+
+@parametrize_with_checks([FederatedClassifier(rounds=2, settings={"n_clauses": 60, "epochs": 20}, random_state=0)])
+def test_is_a_scikit_learn_classifier(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    x, y = load_digits(return_X_y=True)
+    owners = np.array(["ann", "bob", "eve"])[np.digitize(y, [4, 7])]  # ann has 0 to 3, bob 4 to 6, eve the rest
+    return train_test_split(x, y, owners, random_state=0)
+
+
+def test_each_row_is_predicted_by_its_own_client(digits) -> None:
+    x, x_test, y, y_test, owners, owners_test = digits
+    alone = FederatedClassifier("local-tm", rounds=3, settings=SMALL, random_state=0).fit(x, y, groups=owners)
+    assert alone.score(x_test, y_test, groups=owners_test) > 0.9
+    assert {*alone.predict(x_test, groups=np.full(len(x_test), "bob"))} <= {4, 5, 6}
+    assert all(sum(sent.values()) == 0 for sent in alone.traffic_)
+
+
+def test_sharing_costs_bytes_and_tells_them_each_round(digits) -> None:
+    x, x_test, y, y_test, owners, _ = digits
+    heard = []
+    shared = FederatedClassifier(
+        "fedtm", rounds=3, settings=SMALL, random_state=0, on_round=lambda n, sent: heard.append((n, sent))
+    )
+    shared.fit(x, y, groups=owners)
+    assert [number for number, _ in heard] == [1, 2, 3]
+    assert all(sent["up"] > 0 < sent["down"] for _, sent in heard)
+    assert [sent for _, sent in heard] == shared.traffic_[1:]
+    assert shared.score(x_test, y_test) > 0.3  # all vote with one and the same machine
+
+
+def test_images_keep_their_shape() -> None:
+    images, labels = load_digits(return_X_y=True)
+    images = images.reshape(-1, 8, 8)
+    groups = np.arange(len(images)) % 2
+    federation = FederatedClassifier("local-tm", rounds=1, settings=SMALL | {"patch": 4}, random_state=0)
+    federation.fit(images[::4], labels[::4], groups[::4])
+    assert federation.states_[0].machine.shape.patch_height == 4
+    with pytest.raises(ValueError, match=r"images are \(4, 8\) but \(8, 8\) was due"):
+        federation.predict(images[:2, :4])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"method": "fedtmm"}, "method is 'fedtmm'; there are local-tm, fedtm"),
+        ({"settings": {"n_clauses": 0}}, "n_clauses = 0 must be at least 1"),
+        ({"booleanizer": "magic"}, "booleanizer is 'magic'"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(change, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        FederatedClassifier(**change).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_groups_must_fit_the_rows_and_be_known_to_predict(digits) -> None:
+    x, _, y, _, owners, _ = digits
+    with pytest.raises(ValueError, match=r"groups has 2 entries for \d+ rows"):
+        FederatedClassifier(rounds=1, settings=SMALL).fit(x, y, groups=["a", "b"])
+    fitted = FederatedClassifier("local-tm", rounds=1, settings=SMALL, random_state=0).fit(x[:90], y[:90], owners[:90])
+    with pytest.raises(ValueError, match=r"groups has \['zoe'\], who took no part"):
+        fitted.predict(x[:1], groups=["zoe"])
