@@ -29,8 +29,8 @@ RoundHook = Callable[[int, dict[str, int]], None]  # (rounds done, bytes of the 
 class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """`fit(X, y, groups=client_of_each_row)`; `predict(X, groups=...)` asks each row's own client.
 
-    Without groups there is one client in fit, and in predict all clients vote. `traffic_` has a dict for each round, with
-    the bytes sent up, down and between peers.
+    Without groups there is one client in fit, and in predict all clients vote. `traffic_`: for each round a dict of the
+    bytes sent up, down and between peers.
     """
 
     def __init__(
