@@ -8,7 +8,20 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from wire_samples import Everything, OneBits, OneFloats, OneInts, OneSparse, clause_bits, everything, flip
 
-from laconic.wire import EMPTY, Bits, Floats, Ints, Message, Sparse, WireError, decode, encode, encode_detailed, size
+from laconic.wire import (
+    EMPTY,
+    Bits,
+    Floats,
+    Ints,
+    Message,
+    Sparse,
+    WireError,
+    bound,
+    decode,
+    encode,
+    encode_detailed,
+    size,
+)
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9)
 INT_DTYPES = [f"{sign}{width}" for sign in "iu" for width in (1, 2, 4, 8)]
@@ -62,6 +75,13 @@ def messages(draw):
             values[f"field_{k}"] = None if optional and draw(st.booleans()) else value
     cls = type("Random", (Message,), {"__annotations__": annotations})
     return cls(**both[0]), cls(**both[1])
+
+
+@given(messages())
+def test_no_message_takes_more_than_its_bound(pair):
+    message, base = pair
+    assert size(message) <= bound(message)
+    assert size(message, base) <= bound(message)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

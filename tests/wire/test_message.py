@@ -110,3 +110,15 @@ def test_annotations_written_as_text_are_read():
     cls = type("Late", (Message,), {"__annotations__": {"x": "Floats | None"}, "__module__": __name__})
     assert cls.schema == (("x", "floats", True),)
     assert Floats is not None
+
+
+def test_a_snapshot_is_equal_and_stays_so_while_the_original_changes():
+    message = everything(1)
+    kept = message.snapshot()
+    assert kept == message
+    message.bits[0, 0] ^= True
+    message.sparse.values[0] += 1
+    assert kept != message
+    assert kept.snapshot().bits is kept.bits  # nothing to copy any more
+    with pytest.raises(ValueError, match="read-only"):
+        kept.ints[0, 0] = 1
