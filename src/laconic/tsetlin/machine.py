@@ -90,8 +90,10 @@ def _check_sizes(n_classes: int, n_clauses: int, threshold: int, specificity: fl
 
 
 def _fresh_states(shape: Shape, n_banks: int, n_clauses: int) -> NDArray[np.uint8]:
-    states = aligned((n_banks, n_clauses, shape.n_words * SLOTS_PER_WORD), np.uint8)
-    states[:, :, shape.literal_slots] = FRESH  # unused slots stay at 0 for good
+    clause = np.zeros(shape.n_words * SLOTS_PER_WORD, np.uint8)
+    clause[shape.literal_slots] = FRESH  # unused slots stay at 0 for good
+    states = aligned((n_banks, n_clauses, len(clause)), np.uint8)
+    states[...] = clause
     return states
 
 
