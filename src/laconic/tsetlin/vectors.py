@@ -106,7 +106,7 @@ not8 = _operation(lanes8, (lanes8,), lambda b, x: b.not_(x))
 and4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, y))
 nothing4 = _operation(lanes4, (), lambda b: _same(lanes4.llvm, 0))
 or4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.or_(x, y))
-shift_left4 = _operation(lanes4, (lanes4, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes4.llvm)))
+double4 = _operation(lanes4, (lanes4,), lambda b, x: b.add(x, x))
 and_not4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, b.not_(y)))
 splat8 = _operation(lanes8, (types.uint64,), lambda b, x: _splat(b, x, lanes8.llvm))
 shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr(x, _splat(b, k, lanes8.llvm)))
@@ -268,6 +268,18 @@ load8, store8 = _loader(lanes8, lanes8.llvm), _storer(lanes8, lanes8.llvm)
 load4, store4 = _loader(lanes4, lanes4.llvm), _storer(lanes4, lanes4.llvm)
 load_bytes, store_bytes = _loader(bytes64, bytes64.llvm), _storer(bytes64, bytes64.llvm)
 load_word, store_word = _loader(types.uint64, WORD), _storer(types.uint64, WORD)
+
+
+@intrinsic
+def widen8(typing: Typing, pointer: Any, index: Any) -> Any:
+    """Eight consecutive bytes, one per lane."""
+    octet = ir.VectorType(BYTE, 8)
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        address = _address(context, builder, sig, values)
+        return builder.zext(builder.load(builder.bitcast(address, octet.as_pointer()), align=1), lanes8.llvm)
+
+    return lanes8(pointer, index), generate
 
 
 @intrinsic
