@@ -17,6 +17,7 @@ from laconic.tsetlin.vectors import (
     and_not4,
     any4,
     any8,
+    as_bytes,
     keep_apart,
     load4,
     load8,
@@ -47,26 +48,23 @@ SIFTED_GROUPS = 2  # of four literals, looked at in the first sweep
 def draw_bitmaps(rows, image, bitmaps, layout):
     """Bitmaps of all pixel literals of an image whose rows fit a lane: shifted rows and their negations."""
     keep_apart()
-    element = 8 // layout.rows_per_lane
-    step = layout.rows_per_lane * layout.lanes_per_bitmap
+    layer_bytes = layout.image_bytes // layout.layers
     last = layout.lanes_per_bitmap - 8
     for layer in range(layout.layers):
-        for phase in range(layout.rows_per_lane):
-            source = image + (layer * layout.rows_per_layer + phase) * element
-            target = (layer * layout.patch_width * layout.rows_per_lane + phase) * layout.lanes_per_bitmap
-            lane = 0
-            while True:
-                at = min(lane, last)
-                bits = load8(rows, source + 8 * at)
-                to = target + at
-                for column in range(layout.patch_width):
-                    shifted = shift_right8(bits, word(column))
-                    store8(bitmaps, to, shifted)
-                    store8(bitmaps, layout.negated + to, not8(shifted))
-                    to += step
-                lane += 8
-                if lane >= layout.lanes_per_bitmap:
-                    break
+        source, target = image + layer * layer_bytes, layer * layout.patch_width * layout.lanes_per_bitmap
+        lane = 0
+        while True:
+            at = min(lane, last)
+            bits = load8(rows, source + 8 * at)
+            to = target + at
+            for column in range(layout.patch_width):
+                shifted = shift_right8(bits, word(column))
+                store8(bitmaps, to, shifted)
+                store8(bitmaps, layout.negated + to, not8(shifted))
+                to += layout.lanes_per_bitmap
+            lane += 8
+            if lane >= layout.lanes_per_bitmap:
+                break
 
 
 @kernel
@@ -93,12 +91,12 @@ def draw_wide_bitmaps(rows, image, bitmaps, layout):
 
 
 @inline
-def conjoin8(bitmaps, lane, literals, patches):
+def conjoin8(bitmaps, literals, patches):
     """Those of the patches in 8 lanes on which all literals of a list hold; lists come in groups of four."""
     lists, entry, end = literals
     while entry < end:
         for i in range(4):
-            patches = and8(patches, load8(bitmaps, lane + int64(lists[entry + i])))
+            patches = and8(patches, load8(bitmaps, int64(lists[entry + i])))
         entry += 4
     return patches
 
@@ -111,33 +109,35 @@ def narrow(width, bitmaps, lane, n_lanes, literals, source, target):
     """
     lists, entry, end = literals
     (origin, at), (goal, to) = source, target
+    first = as_bytes(advance(bitmaps, lane))
     if width == HALF:  # as conjoin8 with half the lanes
         half = load4(origin, at)
         while entry < end:
             for i in range(4):
-                half = and4(half, load4(bitmaps, lane + int64(lists[entry + i])))
+                half = and4(half, load4(first, int64(lists[entry + i])))
             entry += 4
         store4(goal, to, half)
         return any4(half)
     if width == SINGLE:
-        single = conjoin8(bitmaps, lane, literals, load8(origin, at))
+        single = conjoin8(first, literals, load8(origin, at))
         store8(goal, to, single)
         return any8(single)
     if width == DOUBLE:  # both vectors in one pass through the list; the second one ends with the grid
-        second = min(8, n_lanes - 8 - lane)
+        second = as_bytes(advance(bitmaps, min(lane + 8, n_lanes - 8)))
         one, two = load8(origin, at), load8(origin, at + 8)
         while entry < end:
             for i in range(4):
-                literal = lane + int64(lists[entry + i])
-                one = and8(one, load8(bitmaps, literal))
-                two = and8(two, load8(bitmaps, literal + second))
+                literal = int64(lists[entry + i])
+                one = and8(one, load8(first, literal))
+                two = and8(two, load8(second, literal))
             entry += 4
         store8(goal, to, one)
         store8(goal, to + 8, two)
         return any8(or8(one, two))
     left = int64(0)
     for v in range(width - 1):  # none if nothing can match
-        some = conjoin8(bitmaps, min(lane + 8 * v, n_lanes - 8), literals, load8(origin, at + 8 * v))
+        here = as_bytes(advance(bitmaps, min(lane + 8 * v, n_lanes - 8)))
+        some = conjoin8(here, literals, load8(origin, at + 8 * v))
         store8(goal, to + 8 * v, some)
         left |= any8(some)
     return left

@@ -306,6 +306,16 @@ def advance(typing: Typing, pointer: Any, elements: Any) -> Any:
 
 
 @intrinsic
+def as_bytes(typing: Typing, pointer: Any) -> Any:
+    """The same address, to be counted on in bytes."""
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        return builder.bitcast(values[0], BYTE.as_pointer())
+
+    return types.CPointer(types.uint8)(pointer), generate
+
+
+@intrinsic
 def prefetch(typing: Typing, pointer: Any, index: Any) -> Any:
     """Asks for the cache line of an element ahead of its use."""
 
