@@ -298,6 +298,13 @@ def remember(changed, count, clause, moved):
     return count + (1 if moved[0] | moved[1] else 0)
 
 
+@inline
+def prefetch_all(data, start, n_bytes):
+    """Samples come in random order, which no hardware foresees."""
+    for line in range(start, start + n_bytes, 64):
+        prefetch(data, line)
+
+
 COUNTER_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -342,9 +349,9 @@ def make_trainer(is_flat: bool) -> Any:
                 else:
                     draw_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
                 if event + 1 < events.n_events:
-                    upcoming = int64(events.sample[event + 1]) * layout.image_bytes
-                    for line in range(0, layout.image_bytes, 64):
-                        prefetch(samples.rows, upcoming + line)
+                    upcoming = int64(events.sample[event + 1])
+                    prefetch_all(samples.rows, upcoming * layout.image_bytes, layout.image_bytes)
+                    prefetch_all(samples.patches, upcoming * layout.patch_image_bytes, layout.patch_image_bytes)
                 sums = evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_listed)
 
             # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
