@@ -18,6 +18,7 @@ from laconic.tsetlin.vectors import (
     any4,
     any8,
     as_bytes,
+    follow,
     keep_apart,
     load4,
     load8,
@@ -152,13 +153,15 @@ def make_evaluator(width: int) -> Any:
     lanes = 4 if width == HALF else 8 * (width - 1)
 
     @kernel
-    def sift(stretch, layout, space, windows, order):
+    def sift(stretch, scene):
         """Survivors among the clauses order[first:end], their patches in matches[start:]; how many."""
         keep_apart()
+        scene = follow(scene)
+        layout, space, windows = scene.layout, scene.space, scene.windows
         first, end, at = stretch
         alive = int64(0)
         for i in range(first, end):
-            clause = int64(order[i])
+            clause = int64(scene.agenda.order[i])
             if windows.width[clause] != width:  # since the last sort
                 continue
             entry = clause * layout.list_capacity
@@ -172,12 +175,14 @@ def make_evaluator(width: int) -> Any:
         return alive
 
     @kernel
-    def finish(alive, votes, rows, layout, space, windows, tally):
+    def finish(alive, rows, scene, tally):
         """Outputs and matches of the survivors; the tally is (lanes of matches in use, two sums of votes)."""
         keep_apart()
+        scene = follow(scene)
+        layout, space, windows = scene.layout, scene.space, scene.windows
         matched, raised_sum, lowered_sum = tally
         at = matched
-        raised_votes, lowered_votes = advance(votes, rows[0]), advance(votes, rows[1])
+        raised_votes, lowered_votes = advance(scene.bank.votes, rows[0]), advance(scene.bank.votes, rows[1])
         for i in range(alive):
             clause = int64(space.survivors[i])
             entry = clause * layout.list_capacity
@@ -203,9 +208,11 @@ def make_evaluator(width: int) -> Any:
 
 
 @kernel
-def finish_others(stretch, votes, rows, layout, space, windows, agenda, tally):
+def finish_others(stretch, rows, scene, tally):
     """Evaluates wide windows, and the clauses whose window changed its width since the last sort."""
     keep_apart()
+    scene = follow(scene)
+    layout, space, windows, agenda, votes = scene.layout, scene.space, scene.windows, scene.agenda, scene.bank.votes
     matched, raised_sum, lowered_sum = tally
     for i in range(stretch[0], stretch[1]):
         clause = int64(agenda.order[i])
@@ -226,25 +233,27 @@ def finish_others(stretch, votes, rows, layout, space, windows, agenda, tally):
 
 
 @kernel
-def evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_listed):
+def evaluate_windows(rows, scene, n_sorted, n_listed):
     """Outputs and matches of the clauses on the agenda, and their sums over two rows of the votes."""
-    starts, order, votes, zero = agenda.starts, agenda.order, bank.votes, int64(0)
+    starts, zero = follow(scene).agenda.starts, int64(0)
     halves, singles, doubles = int64(starts[LIST_KEYS]), int64(starts[2 * LIST_KEYS]), int64(starts[3 * LIST_KEYS])
     tally = zero, zero, zero
-    alive = sift_half((zero, halves, zero), layout, space, windows, order)
-    tally = finish_half(alive, votes, rows, layout, space, windows, tally)
-    alive = sift_single((halves, singles, tally[0]), layout, space, windows, order)
-    tally = finish_single(alive, votes, rows, layout, space, windows, tally)
-    alive = sift_double((singles, doubles, tally[0]), layout, space, windows, order)
-    tally = finish_double(alive, votes, rows, layout, space, windows, tally)
-    tally = finish_others((doubles, n_listed, n_sorted), votes, rows, layout, space, windows, agenda, tally)
+    alive = sift_half((zero, halves, zero), scene)
+    tally = finish_half(alive, rows, scene, tally)
+    alive = sift_single((halves, singles, tally[0]), scene)
+    tally = finish_single(alive, rows, scene, tally)
+    alive = sift_double((singles, doubles, tally[0]), scene)
+    tally = finish_double(alive, rows, scene, tally)
+    tally = finish_others((doubles, n_listed, n_sorted), rows, scene, tally)
     return tally[1], tally[2]
 
 
 @kernel
-def sift_flat(bank, literals, sample, space):
+def sift_flat(sample, scene):
     """Flat clauses that hold where they failed last time: most fail there again, and are done with."""
     keep_apart()
+    scene = follow(scene)
+    bank, space, literals = scene.bank, scene.space, scene.samples.literals
     alive = int64(0)
     for clause in range(bank.n_clauses):
         at = int64(space.match_at[clause])
@@ -255,9 +264,11 @@ def sift_flat(bank, literals, sample, space):
 
 
 @kernel
-def finish_flat(alive, votes, rows, bank, literals, sample, space):
+def finish_flat(alive, rows, sample, scene):
     """Outputs of the survivors, and their sums over two rows of the votes."""
     keep_apart()
+    scene = follow(scene)
+    bank, space, literals, votes = scene.bank, scene.space, scene.samples.literals, scene.bank.votes
     raised_sum, lowered_sum = int64(0), int64(0)
     for i in range(alive):
         clause = int64(space.survivors[i])

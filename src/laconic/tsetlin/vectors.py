@@ -233,6 +233,49 @@ def bare(typing: Typing, group: Any) -> Any:
     return strip_type(group)(group), generate
 
 
+class ReferenceType(types.Type):  # type: ignore[misc]
+    """The address of a named tuple."""
+
+    def __init__(self, group: Any) -> None:
+        self.group = group
+        super().__init__(name=f"reference({group})")
+
+
+@register_model(ReferenceType)
+class ReferenceModel(PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, reference: ReferenceType) -> None:
+        super().__init__(manager, reference, manager.lookup(reference.group).get_value_type().as_pointer())
+
+
+@intrinsic
+def refer(typing: Typing, group: Any) -> Any:
+    """The address of a copy of a (bare) named tuple, good until the function returns.
+
+    By value, every member would be an argument of its own: sixty of them, pushed on the stack with each call.
+    """
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        return cgutils.alloca_once_value(builder, values[0])
+
+    return ReferenceType(group)(group), generate
+
+
+@intrinsic
+def follow(typing: Typing, reference: Any) -> Any:
+    """The named tuple at an address; members that are not used are not read."""
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        def read(kind: Any, address: Value) -> Value:
+            if not isinstance(kind, types.BaseNamedTuple):
+                return builder.load(address)
+            members = [read(k, cgutils.gep_inbounds(builder, address, 0, i)) for i, k in enumerate(kind.types)]
+            return context.make_tuple(builder, kind, members)
+
+        return read(reference.group, values[0])
+
+    return reference.group(reference), generate
+
+
 def _address(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
     index = context.cast(builder, values[1], sig.args[1], types.intp)
     return builder.gep(values[0], [index], inbounds=True)
