@@ -13,6 +13,7 @@ bitmap   where in the image a pixel literal holds, for all patches at once: the 
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,7 +156,7 @@ class Geometry(NamedTuple):
 
 def aligned(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Zeros that start on a cache line, so that 64-byte rows never straddle two."""
-    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    n_bytes = prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
     raw = np.zeros(n_bytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     array: NDArray[Any] = raw[start : start + n_bytes].view(dtype).reshape(shape)
