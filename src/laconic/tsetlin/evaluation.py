@@ -17,6 +17,8 @@ from laconic.tsetlin.vectors import (
     and_not4,
     any4,
     any8,
+    as_bytes,
+    follow,
     keep_apart,
     load4,
     load8,
@@ -47,26 +49,23 @@ SIFTED_GROUPS = 2  # of four literals, looked at in the first sweep
 def draw_bitmaps(rows, image, bitmaps, layout):
     """Bitmaps of all pixel literals of an image whose rows fit a lane: shifted rows and their negations."""
     keep_apart()
-    element = 8 // layout.rows_per_lane
-    step = layout.rows_per_lane * layout.lanes_per_bitmap
+    layer_bytes = layout.image_bytes // layout.layers
     last = layout.lanes_per_bitmap - 8
     for layer in range(layout.layers):
-        for phase in range(layout.rows_per_lane):
-            source = image + (layer * layout.rows_per_layer + phase) * element
-            target = (layer * layout.patch_width * layout.rows_per_lane + phase) * layout.lanes_per_bitmap
-            lane = 0
-            while True:
-                at = min(lane, last)
-                bits = load8(rows, source + 8 * at)
-                to = target + at
-                for column in range(layout.patch_width):
-                    shifted = shift_right8(bits, word(column))
-                    store8(bitmaps, to, shifted)
-                    store8(bitmaps, layout.negated + to, not8(shifted))
-                    to += step
-                lane += 8
-                if lane >= layout.lanes_per_bitmap:
-                    break
+        source, target = image + layer * layer_bytes, layer * layout.patch_width * layout.lanes_per_bitmap
+        lane = 0
+        while True:
+            at = min(lane, last)
+            bits = load8(rows, source + 8 * at)
+            to = target + at
+            for column in range(layout.patch_width):
+                shifted = shift_right8(bits, word(column))
+                store8(bitmaps, to, shifted)
+                store8(bitmaps, layout.negated + to, not8(shifted))
+                to += layout.lanes_per_bitmap
+            lane += 8
+            if lane >= layout.lanes_per_bitmap:
+                break
 
 
 @kernel
@@ -93,12 +92,12 @@ def draw_wide_bitmaps(rows, image, bitmaps, layout):
 
 
 @inline
-def conjoin8(bitmaps, lane, literals, patches):
+def conjoin8(bitmaps, literals, patches):
     """Those of the patches in 8 lanes on which all literals of a list hold; lists come in groups of four."""
     lists, entry, end = literals
     while entry < end:
         for i in range(4):
-            patches = and8(patches, load8(bitmaps, lane + int64(lists[entry + i])))
+            patches = and8(patches, load8(bitmaps, int64(lists[entry + i])))
         entry += 4
     return patches
 
@@ -111,33 +110,35 @@ def narrow(width, bitmaps, lane, n_lanes, literals, source, target):
     """
     lists, entry, end = literals
     (origin, at), (goal, to) = source, target
+    first = as_bytes(advance(bitmaps, lane))
     if width == HALF:  # as conjoin8 with half the lanes
         half = load4(origin, at)
         while entry < end:
             for i in range(4):
-                half = and4(half, load4(bitmaps, lane + int64(lists[entry + i])))
+                half = and4(half, load4(first, int64(lists[entry + i])))
             entry += 4
         store4(goal, to, half)
         return any4(half)
     if width == SINGLE:
-        single = conjoin8(bitmaps, lane, literals, load8(origin, at))
+        single = conjoin8(first, literals, load8(origin, at))
         store8(goal, to, single)
         return any8(single)
     if width == DOUBLE:  # both vectors in one pass through the list; the second one ends with the grid
-        second = min(8, n_lanes - 8 - lane)
+        second = as_bytes(advance(bitmaps, min(lane + 8, n_lanes - 8)))
         one, two = load8(origin, at), load8(origin, at + 8)
         while entry < end:
             for i in range(4):
-                literal = lane + int64(lists[entry + i])
-                one = and8(one, load8(bitmaps, literal))
-                two = and8(two, load8(bitmaps, literal + second))
+                literal = int64(lists[entry + i])
+                one = and8(one, load8(first, literal))
+                two = and8(two, load8(second, literal))
             entry += 4
         store8(goal, to, one)
         store8(goal, to + 8, two)
         return any8(or8(one, two))
     left = int64(0)
     for v in range(width - 1):  # none if nothing can match
-        some = conjoin8(bitmaps, min(lane + 8 * v, n_lanes - 8), literals, load8(origin, at + 8 * v))
+        here = as_bytes(advance(bitmaps, min(lane + 8 * v, n_lanes - 8)))
+        some = conjoin8(here, literals, load8(origin, at + 8 * v))
         store8(goal, to + 8 * v, some)
         left |= any8(some)
     return left
@@ -152,13 +153,15 @@ def make_evaluator(width: int) -> Any:
     lanes = 4 if width == HALF else 8 * (width - 1)
 
     @kernel
-    def sift(stretch, layout, space, windows, order):
+    def sift(stretch, scene):
         """Survivors among the clauses order[first:end], their patches in matches[start:]; how many."""
         keep_apart()
+        scene = follow(scene)
+        layout, space, windows = scene.layout, scene.space, scene.windows
         first, end, at = stretch
         alive = int64(0)
         for i in range(first, end):
-            clause = int64(order[i])
+            clause = int64(scene.agenda.order[i])
             if windows.width[clause] != width:  # since the last sort
                 continue
             entry = clause * layout.list_capacity
@@ -172,12 +175,14 @@ def make_evaluator(width: int) -> Any:
         return alive
 
     @kernel
-    def finish(alive, votes, rows, layout, space, windows, tally):
+    def finish(alive, rows, scene, tally):
         """Outputs and matches of the survivors; the tally is (lanes of matches in use, two sums of votes)."""
         keep_apart()
+        scene = follow(scene)
+        layout, space, windows = scene.layout, scene.space, scene.windows
         matched, raised_sum, lowered_sum = tally
         at = matched
-        raised_votes, lowered_votes = advance(votes, rows[0]), advance(votes, rows[1])
+        raised_votes, lowered_votes = advance(scene.bank.votes, rows[0]), advance(scene.bank.votes, rows[1])
         for i in range(alive):
             clause = int64(space.survivors[i])
             entry = clause * layout.list_capacity
@@ -203,9 +208,11 @@ def make_evaluator(width: int) -> Any:
 
 
 @kernel
-def finish_others(stretch, votes, rows, layout, space, windows, agenda, tally):
+def finish_others(stretch, rows, scene, tally):
     """Evaluates wide windows, and the clauses whose window changed its width since the last sort."""
     keep_apart()
+    scene = follow(scene)
+    layout, space, windows, agenda, votes = scene.layout, scene.space, scene.windows, scene.agenda, scene.bank.votes
     matched, raised_sum, lowered_sum = tally
     for i in range(stretch[0], stretch[1]):
         clause = int64(agenda.order[i])
@@ -226,25 +233,27 @@ def finish_others(stretch, votes, rows, layout, space, windows, agenda, tally):
 
 
 @kernel
-def evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_listed):
+def evaluate_windows(rows, scene, n_sorted, n_listed):
     """Outputs and matches of the clauses on the agenda, and their sums over two rows of the votes."""
-    starts, order, votes, zero = agenda.starts, agenda.order, bank.votes, int64(0)
+    starts, zero = follow(scene).agenda.starts, int64(0)
     halves, singles, doubles = int64(starts[LIST_KEYS]), int64(starts[2 * LIST_KEYS]), int64(starts[3 * LIST_KEYS])
     tally = zero, zero, zero
-    alive = sift_half((zero, halves, zero), layout, space, windows, order)
-    tally = finish_half(alive, votes, rows, layout, space, windows, tally)
-    alive = sift_single((halves, singles, tally[0]), layout, space, windows, order)
-    tally = finish_single(alive, votes, rows, layout, space, windows, tally)
-    alive = sift_double((singles, doubles, tally[0]), layout, space, windows, order)
-    tally = finish_double(alive, votes, rows, layout, space, windows, tally)
-    tally = finish_others((doubles, n_listed, n_sorted), votes, rows, layout, space, windows, agenda, tally)
+    alive = sift_half((zero, halves, zero), scene)
+    tally = finish_half(alive, rows, scene, tally)
+    alive = sift_single((halves, singles, tally[0]), scene)
+    tally = finish_single(alive, rows, scene, tally)
+    alive = sift_double((singles, doubles, tally[0]), scene)
+    tally = finish_double(alive, rows, scene, tally)
+    tally = finish_others((doubles, n_listed, n_sorted), rows, scene, tally)
     return tally[1], tally[2]
 
 
 @kernel
-def sift_flat(bank, literals, sample, space):
+def sift_flat(sample, scene):
     """Flat clauses that hold where they failed last time: most fail there again, and are done with."""
     keep_apart()
+    scene = follow(scene)
+    bank, space, literals = scene.bank, scene.space, scene.samples.literals
     alive = int64(0)
     for clause in range(bank.n_clauses):
         at = int64(space.match_at[clause])
@@ -255,9 +264,11 @@ def sift_flat(bank, literals, sample, space):
 
 
 @kernel
-def finish_flat(alive, votes, rows, bank, literals, sample, space):
+def finish_flat(alive, rows, sample, scene):
     """Outputs of the survivors, and their sums over two rows of the votes."""
     keep_apart()
+    scene = follow(scene)
+    bank, space, literals, votes = scene.bank, scene.space, scene.samples.literals, scene.bank.votes
     raised_sum, lowered_sum = int64(0), int64(0)
     for i in range(alive):
         clause = int64(space.survivors[i])

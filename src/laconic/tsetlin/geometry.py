@@ -5,14 +5,15 @@ literal  a feature or its negation.
 word     64 literal slots: 32 features in the low half, their negations in the high half, so that contradictions and
          nested thermometer levels are bit tricks inside one word, and a patch word is `bits | ~bits << 32`.
 lane     64 bits of patch positions. An image row is stored as the smallest of 8, 16, 32 or 64 bits that holds it, so
-         8, 4, 2 or 1 rows make a lane, and "the rows from row p on" is just a load p elements later. Images wider than
-         64 take several lanes per row.
+         8, 4, 2 or 1 rows make a lane, and "the rows from row p on" is just a load p rows later, aligned or not. Images
+         wider than 64 take several lanes per row.
 bitmap   where in the image a pixel literal holds, for all patches at once: the image rows shifted by the literal's
          column. Bits outside the patch grid are garbage; a clause's window mask removes them.
 """
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +134,7 @@ class Layout(NamedTuple):
 class Tables(NamedTuple):
     """Arrays indexed by literal slot, word or patch position, for the kernels."""
 
-    offsets: NDArray[Any]  # [slot] first lane of the literal's bitmap; uint16 where that suffices
+    offsets: NDArray[Any]  # [slot] first byte of the literal's bitmap (flat: lane); uint16 where that suffices
     valid: Words  # [word] slots that are literals
     pixels: Words  # [word] slots of pixel literals, padded to whole vectors
     pixels_only: Words  # [word] the same, unpadded
@@ -155,7 +156,7 @@ class Geometry(NamedTuple):
 
 def aligned(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Zeros that start on a cache line, so that 64-byte rows never straddle two."""
-    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    n_bytes = prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
     raw = np.zeros(n_bytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     array: NDArray[Any] = raw[start : start + n_bytes].view(dtype).reshape(shape)
@@ -177,7 +178,7 @@ def _lay_out(shape: Shape) -> Layout:
     lanes_per_row = -(-shape.n_columns // 64)
     is_wide = shape.width > 64
     n_lanes = max(8, -(-shape.n_rows // rows_per_lane) * lanes_per_row)
-    lanes_per_bitmap = n_lanes + (shape.patch_height - 1) // rows_per_lane * lanes_per_row
+    lanes_per_bitmap = n_lanes - (1 - shape.patch_height) // rows_per_lane * lanes_per_row
     if is_wide:
         lanes_per_bitmap = max(lanes_per_bitmap, shape.height * lanes_per_row)
         words_per_row = -(-shape.width // 64) + -(-shape.patch_width // 64) + 1  # shifts read past the last word
@@ -199,7 +200,7 @@ def _lay_out(shape: Shape) -> Layout:
         lanes_per_row=lanes_per_row,
         n_lanes=n_lanes,
         lanes_per_bitmap=lanes_per_bitmap,
-        negated=shape.layers * shape.patch_width * rows_per_lane * lanes_per_bitmap,
+        negated=shape.layers * shape.patch_width * lanes_per_bitmap,
         n_pixels=shape.n_pixels,
         n_words=shape.n_words,
         n_pixel_words=n_pixel_words,
@@ -252,13 +253,15 @@ def _bitmap_offsets(shape: Shape, layout: Layout) -> NDArray[Any]:
         pixel // shape.layers % shape.patch_width,
         pixel // shape.layers // shape.patch_width,
     )
-    plane = (layer * shape.patch_width + column) * layout.rows_per_lane + row % layout.rows_per_lane
-    lane = plane * layout.lanes_per_bitmap + row // layout.rows_per_lane * layout.lanes_per_row
+    bytes_per_row = 8 * layout.lanes_per_row // layout.rows_per_lane
+    unit = 8 if layout.is_flat else 1  # a flat literal has a bitmap of 8 lanes; lanes keep the numbers small
+    start = (layer * shape.patch_width + column) * layout.lanes_per_bitmap * 8 + row * bytes_per_row
+    to_negated = layout.negated * 8
     # half the list memory where it suffices: the literal lists of all clauses then stay in the first-level cache
-    dtype = np.uint16 if 2 * layout.negated < 1 << 16 else np.int32
+    dtype = np.uint16 if 2 * to_negated < unit << 16 else np.int32
     offsets = np.zeros(layout.n_words * SLOTS_PER_WORD + SLOTS_PER_WORD, dtype)
-    offsets[shape.literal_slots[pixel]] = lane
-    offsets[shape.literal_slots[pixel + shape.n_features]] = lane + layout.negated
+    offsets[shape.literal_slots[pixel]] = start // unit
+    offsets[shape.literal_slots[pixel + shape.n_features]] = (start + to_negated) // unit
     return offsets
 
 

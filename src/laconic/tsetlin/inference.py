@@ -100,9 +100,9 @@ class Ballot(NamedTuple):
 
 
 def count_places(shape: Shape, samples: Samples) -> NDArray[np.int64]:
-    """[first lane of a bitmap] in how many places of the first few images the literal holds, about; flat: all zero."""
+    """[offset of a bitmap] in how many places of the first few images the literal holds, about; flat: all zero."""
     layout, tables = geometry(shape)
-    counts = np.zeros(2 * layout.negated, np.int64)
+    counts = np.zeros(int(tables.offsets.max()) + 1, np.int64)
     if not layout.is_flat:
         few = samples.rows[: len(samples.rows) // layout.image_bytes * layout.image_bytes]
         few = few.reshape(-1, layout.layers, layout.image_bytes // layout.layers)[:COUNTED_IMAGES]
@@ -231,7 +231,7 @@ def fire_flat(program, block):
     keep_apart()
     for i in range(program.n_clauses):
         literals = program.lists, int64(program.list_starts[i]), int64(program.list_starts[i + 1])
-        store8(block.fired, 8 * i, conjoin8(block.bitmaps, 0, literals, splat8(ALL)))
+        store8(block.fired, 8 * i, conjoin8(block.bitmaps, literals, splat8(ALL)))
 
 
 @kernel

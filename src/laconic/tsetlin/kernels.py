@@ -23,13 +23,14 @@ from laconic.tsetlin.evaluation import (
     finish_flat,
     sift_flat,
 )
-from laconic.tsetlin.geometry import Geometry, aligned
+from laconic.tsetlin.geometry import Geometry, Layout, Tables, aligned
 from laconic.tsetlin.vectors import (
     add_where,
     advance,
     bare,
     bytes_at_most,
     every_byte,
+    follow,
     halves_at_most,
     keep_apart,
     load8,
@@ -42,6 +43,7 @@ from laconic.tsetlin.vectors import (
     next_random,
     popcount,
     prefetch,
+    refer,
     store8,
     store_bytes,
     subtract_where,
@@ -128,6 +130,18 @@ class Room(NamedTuple):
     agenda: Agenda
 
 
+class Scene(NamedTuple):
+    """All that an event touches, arrays as bare pointers; handed on by reference."""
+
+    samples: Samples
+    bank: Bank
+    layout: Layout
+    tables: Tables
+    space: Workspace
+    windows: Windows
+    agenda: Agenda
+
+
 def make_room(geometry: Geometry, n_clauses: int, stride: int, *, is_flat: bool) -> Room:
     layout = geometry.layout
     n_windows = 0 if is_flat else n_clauses
@@ -208,9 +222,10 @@ def read_patch(patches, image, row, column, tables, layout, literals):
 
 
 @kernel
-def draw_patch(samples, sample, tables, layout, space, windows, clause, chance):
+def draw_patch(sample, clause, chance, scene):
     """Literals of a patch drawn from those a clause matched."""
     keep_apart()
+    samples, _, layout, tables, space, windows, _ = follow(scene)
     width, lane = int64(windows.width[clause]), int64(windows.first_lane[clause])
     row, column = pick_patch(space.matches, space.match_at[clause], width, lane, layout, space.cumulative, chance)
     read_patch(samples.patches, sample * layout.patch_image_bytes, row, column, tables, layout, space.literals)
@@ -298,6 +313,13 @@ def remember(changed, count, clause, moved):
     return count + (1 if moved[0] | moved[1] else 0)
 
 
+@inline
+def prefetch_all(data, start, n_bytes):
+    """Samples come in random order, which no hardware foresees."""
+    for line in range(start, start + n_bytes, 64):
+        prefetch(data, line)
+
+
 COUNTER_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -309,6 +331,7 @@ def make_trainer(is_flat: bool) -> Any:
         samples, events, bank = bare(samples), bare(events), bare(bank)
         layout, tables = bare(geometry)
         space, windows, agenda = bare(room)
+        scene = refer(Scene(samples, bank, layout, tables, space, windows, agenda))
         includes, outputs = space.includes, space.outputs
         n_clauses, threshold = bank.n_clauses, feedback.threshold
         low, high, counter = load8(bank.random, 0), load8(bank.random, 8), bank.random[16]
@@ -334,18 +357,18 @@ def make_trainer(is_flat: bool) -> Any:
             clear_outputs(outputs, n_clauses)
             if is_flat:
                 first_literal = sample * bank.stride
-                alive = sift_flat(bank, samples.literals, first_literal, space)
-                sums = finish_flat(alive, bank.votes, rows, bank, samples.literals, first_literal, space)
+                alive = sift_flat(first_literal, scene)
+                sums = finish_flat(alive, rows, first_literal, scene)
             else:
                 if layout.is_wide:
                     draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
                 else:
                     draw_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
                 if event + 1 < events.n_events:
-                    upcoming = int64(events.sample[event + 1]) * layout.image_bytes
-                    for line in range(0, layout.image_bytes, 64):
-                        prefetch(samples.rows, upcoming + line)
-                sums = evaluate_windows(bank, rows, layout, space, windows, agenda, n_sorted, n_listed)
+                    upcoming = int64(events.sample[event + 1])
+                    prefetch_all(samples.rows, upcoming * layout.image_bytes, layout.image_bytes)
+                    prefetch_all(samples.patches, upcoming * layout.patch_image_bytes, layout.patch_image_bytes)
+                sums = evaluate_windows(rows, scene, n_sorted, n_listed)
 
             # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
             n_changed = 0
@@ -386,7 +409,7 @@ def make_trainer(is_flat: bool) -> Any:
                             literals = advance(samples.literals, first_literal)
                         else:
                             literals = space.literals
-                            draw_patch(samples, sample, tables, layout, space, windows, clause, random)
+                            draw_patch(sample, clause, random, scene)
                         vote = bank.votes[row + clause]
                         if (agrees >> bit) & ONE:
                             bank.votes[row + clause] = vote + sign

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
@@ -15,16 +14,21 @@ from laconic.tsetlin.vectors import (
     and_not8,
     any8,
     bare,
+    double4,
     load4,
     load8,
     load_bytes,
+    load_word,
     nonzero_bytes,
     nothing4,
     or4,
-    shift_left4,
+    or8,
+    shift_left8,
     splat8,
     store4,
+    store8,
     store_word,
+    widen8,
 )
 from laconic.tsetlin.windows import LOW, ONE, entry_point, inline
 
@@ -62,16 +66,17 @@ def pack(shape: Shape, x: Any) -> Packed:
         patches=aligned(0 if shape.is_flat else n_samples * layout.patch_image_bytes + 64, np.uint8),
         literals=aligned(n_samples * include_stride(shape) + 8 if shape.is_flat else 0, np.uint64),
     )
-    room = aligned(32, np.uint8), aligned(32, np.uint64)
+    room = aligned(256, np.uint8), aligned(32, np.uint64)
     for first, raw in _in_padded_parts(bits):
         part = Raw(len(raw), first, raw.reshape(-1), *room)
         if shape.is_flat:
+            unnested = False  # a single patch has no use for nesting
             excess = _pack_flat(part, packed, valid, shape.n_features, include_stride(shape))
         else:
-            excess = _pack_images(part, packed, layout, shape.width)
+            excess, unnested = _pack_images(part, packed, layout, shape.width, shape.levels)
         _check_range(np.asarray(x), excess)
-    if shape.levels > 1 and not shape.is_flat:
-        _check_nesting(shape, layout, packed.rows, n_samples)
+        if unnested:
+            _refuse_unnested(shape, layout, packed.rows, first + len(raw))
     return Packed(shape, n_samples, packed)
 
 
@@ -81,8 +86,8 @@ class Raw(NamedTuple):
     n_samples: int
     first: int  # sample
     bits: NDArray[np.uint8]
-    bytes: NDArray[np.uint8]  # room for one of each of 32 layers
-    words: NDArray[np.uint64]
+    bytes: NDArray[np.uint8]  # room for [block of 8 columns, layer]
+    words: NDArray[np.uint64]  # room for [layer]
 
 
 def _in_padded_parts(bits: NDArray[np.uint8]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
@@ -121,10 +126,10 @@ def _check_range(x: NDArray[Any], is_wrong: bool) -> None:
 
 
 @inline
-def _gather(bits, at, left):
-    """Up to 64 bytes of 0/1 → as many bits, and -1 if one of the bytes is above 1, else 0."""
+def _gather(bits, at, left, excess):
+    """Up to 64 bytes of 0/1 → as many bits; adds what the bytes hold beside 0 and 1 to the excess."""
     gathered = nonzero_bytes(load_bytes(bits, at))
-    excess = any8(and_not8(load8(bits, at), splat8(word(0x0101010101010101))))
+    excess = or8(excess, and_not8(load8(bits, at), splat8(word(0x0101010101010101))))
     return gathered & ((ONE << word(left)) - ONE) if left < 64 else gathered, excess
 
 
@@ -132,73 +137,89 @@ def _gather(bits, at, left):
 def _pack_flat(raw, packed, valid, n_features, stride):
     """Literal words: 32 features and their negations; unused slots are false. True if a byte is above 1."""
     raw, packed = bare(raw), bare(packed)
-    n_words, excess = valid.shape[0], int64(0)
+    n_words, excess = valid.shape[0], splat8(word(0))
     for i in range(raw.n_samples):
         to = (raw.first + i) * stride
         for feature in range(0, n_features, 64):
-            gathered, wrong = _gather(raw.bits, i * n_features + feature, n_features - feature)
-            excess |= wrong
+            gathered, excess = _gather(raw.bits, i * n_features + feature, n_features - feature, excess)
             for half in range(2):
                 w = feature // 32 + half
                 if w < n_words:
                     true = gathered >> word(32 * half) & LOW
                     packed.literals[to + w] = (true | ((true ^ LOW) << word(32))) & valid[w]
-    return excess != 0
+    return any8(excess) != 0
 
 
 @inline
-def _gather_columns(raw, at, n_columns, layers):
-    """words[layer] = the bits of up to 64 columns, for 32 layers."""
-    for k in range(32):
-        raw.words[k] = word(0)
+def _gather_columns(raw, at, n_columns, n_layers, layers):
+    """words[layer] = the bits of up to 64 columns, for up to 32 layers."""
     for column in range(0, n_columns, 8):
-        # bytes are 0 or 1, so shifts by less than 8 put eight columns of 32 layers side by side
+        # bytes are 0 or 1: doubled and added, those of eight columns lie side by side, for 32 layers at once
         stacked = nothing4()
-        for j in range(min(8, n_columns - column)):
-            stacked = or4(stacked, shift_left4(load4(raw.bits, at + (column + j) * layers), word(j)))
-        store4(raw.bytes, 0, stacked)
-        for k in range(32):
-            raw.words[k] |= word(raw.bytes[k]) << word(column)
+        place = at + min(column + 8, n_columns) * layers
+        for _ in range(min(8, n_columns - column)):
+            place -= layers
+            stacked = or4(double4(stacked), load4(raw.bits, place))
+        store4(raw.bytes, 4 * column, stacked)
+    for k in range(0, n_layers, 8):
+        columns = splat8(word(0))
+        for column in range(0, n_columns, 8):
+            columns = or8(columns, shift_left8(widen8(raw.bytes, 4 * column + k), word(column)))
+        store8(raw.words, k, columns)
+
+
+@inline
+def _unnested(rows, image, layout, levels):
+    """Bits of an image that are set although the same bit of the level below is not."""
+    step, unnested = layout.image_bytes // layout.layers, word(0)
+    for layer in range(layout.layers):
+        if layer % levels:
+            start = image + layer * step
+            for byte in range(0, step, 8):
+                at = start + min(byte, step - 8)
+                unnested |= load_word(rows, at) & ~load_word(rows, at - step)
+    return unnested
 
 
 @entry_point
-def _pack_images(raw, packed, layout, width):
-    """Both copies of each image, true if a byte is above 1. Stores of 8 bytes run into what is written next."""
+def _pack_images(raw, packed, layout, width, levels):
+    """Both copies of each image; true if a byte is above 1, true if levels do not nest.
+
+    Stores of 8 bytes run into what is written next.
+    """
     raw, packed = bare(raw), bare(packed)
-    layers, excess = layout.layers, int64(0)
+    layers, excess, unnested = layout.layers, splat8(word(0)), word(0)
     row_bits = width * layers
     row_bytes = layout.image_bytes // (layers * layout.rows_per_layer)
     for i in range(raw.n_samples):
+        image = (raw.first + i) * layout.image_bytes
         for row in range(layout.height):
             source = (i * layout.height + row) * row_bits
             patch = (raw.first + i) * layout.patch_image_bytes + row * layout.patch_row_bytes
-            line = (raw.first + i) * layout.image_bytes + row * row_bytes
-            if layers == 1:  # rows and patches are the same bits
-                for bit in range(0, width, 64):
-                    gathered, wrong = _gather(raw.bits, source + bit, width - bit)
-                    excess |= wrong
-                    store_word(packed.patches, patch + bit // 8, gathered)
+            line = image + row * row_bytes
+            for bit in range(0, row_bits, 64):
+                gathered, excess = _gather(raw.bits, source + bit, row_bits - bit, excess)
+                store_word(packed.patches, patch + bit // 8, gathered)
+                if layers == 1:  # rows and patches are the same bits
                     store_word(packed.rows, line + bit // 8, gathered)
-            else:
-                for bit in range(0, row_bits, 64):
-                    gathered, wrong = _gather(raw.bits, source + bit, row_bits - bit)
-                    excess |= wrong
-                    store_word(packed.patches, patch + bit // 8, gathered)
+            if layers > 1:
                 for layer in range(0, layers, 32):
                     n_layers = min(32, layers - layer)
                     for column in range(0, width, 64):
-                        _gather_columns(raw, source + column * layers + layer, min(64, width - column), layers)
+                        n_columns = min(64, width - column)
+                        _gather_columns(raw, source + column * layers + layer, n_columns, n_layers, layers)
                         to = line + layer * layout.rows_per_layer * row_bytes + column // 8
                         for k in range(n_layers):
                             store_word(packed.rows, to + k * layout.rows_per_layer * row_bytes, raw.words[k])
-    return excess != 0
+        if levels > 1:
+            unnested |= _unnested(packed.rows, image, layout, levels)
+    return any8(excess) != 0, unnested != 0
 
 
-def _check_nesting(shape: Shape, layout: Layout, rows: NDArray[np.uint8], n_samples: int) -> None:
+def _refuse_unnested(shape: Shape, layout: Layout, rows: NDArray[np.uint8], n_samples: int) -> None:
     fields = rows[: n_samples * layout.image_bytes].reshape(-1, shape.levels, layout.image_bytes // shape.layers)
-    for level in range(1, shape.levels):
-        if np.any(fields[:, level] & ~fields[:, level - 1]):
-            raise ValueError(
-                f"layers do not nest: level {level} holds where level {level - 1} does not, in a shape with "
-                f"levels={shape.levels}; order thermometer layers by rising threshold, or use levels=1"
-            )
+    level = next(k for k in range(1, shape.levels) if np.any(fields[:, k] & ~fields[:, k - 1]))
+    raise ValueError(
+        f"layers do not nest: level {level} holds where level {level - 1} does not, in a shape with "
+        f"levels={shape.levels}; order thermometer layers by rising threshold, or use levels=1"
+    )

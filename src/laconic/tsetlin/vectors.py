@@ -106,7 +106,7 @@ not8 = _operation(lanes8, (lanes8,), lambda b, x: b.not_(x))
 and4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, y))
 nothing4 = _operation(lanes4, (), lambda b: _same(lanes4.llvm, 0))
 or4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.or_(x, y))
-shift_left4 = _operation(lanes4, (lanes4, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes4.llvm)))
+double4 = _operation(lanes4, (lanes4,), lambda b, x: b.add(x, x))
 and_not4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, b.not_(y)))
 splat8 = _operation(lanes8, (types.uint64,), lambda b, x: _splat(b, x, lanes8.llvm))
 shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr(x, _splat(b, k, lanes8.llvm)))
@@ -233,6 +233,49 @@ def bare(typing: Typing, group: Any) -> Any:
     return strip_type(group)(group), generate
 
 
+class ReferenceType(types.Type):  # type: ignore[misc]
+    """The address of a named tuple."""
+
+    def __init__(self, group: Any) -> None:
+        self.group = group
+        super().__init__(name=f"reference({group})")
+
+
+@register_model(ReferenceType)
+class ReferenceModel(PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, reference: ReferenceType) -> None:
+        super().__init__(manager, reference, manager.lookup(reference.group).get_value_type().as_pointer())
+
+
+@intrinsic
+def refer(typing: Typing, group: Any) -> Any:
+    """The address of a copy of a (bare) named tuple, good until the function returns.
+
+    By value, every member would be an argument of its own: sixty of them, pushed on the stack with each call.
+    """
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        return cgutils.alloca_once_value(builder, values[0])
+
+    return ReferenceType(group)(group), generate
+
+
+@intrinsic
+def follow(typing: Typing, reference: Any) -> Any:
+    """The named tuple at an address; members that are not used are not read."""
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        def read(kind: Any, address: Value) -> Value:
+            if not isinstance(kind, types.BaseNamedTuple):
+                return builder.load(address)
+            members = [read(k, cgutils.gep_inbounds(builder, address, 0, i)) for i, k in enumerate(kind.types)]
+            return context.make_tuple(builder, kind, members)
+
+        return read(reference.group, values[0])
+
+    return reference.group(reference), generate
+
+
 def _address(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
     index = context.cast(builder, values[1], sig.args[1], types.intp)
     return builder.gep(values[0], [index], inbounds=True)
@@ -271,6 +314,18 @@ load_word, store_word = _loader(types.uint64, WORD), _storer(types.uint64, WORD)
 
 
 @intrinsic
+def widen8(typing: Typing, pointer: Any, index: Any) -> Any:
+    """Eight consecutive bytes, one per lane."""
+    octet = ir.VectorType(BYTE, 8)
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        address = _address(context, builder, sig, values)
+        return builder.zext(builder.load(builder.bitcast(address, octet.as_pointer()), align=1), lanes8.llvm)
+
+    return lanes8(pointer, index), generate
+
+
+@intrinsic
 def negative32(typing: Typing, pointer: Any, index: Any) -> Any:
     """32 bits: which of 32 consecutive int32 are negative."""
     vector = ir.VectorType(WORD32, 32)
@@ -291,6 +346,16 @@ def advance(typing: Typing, pointer: Any, elements: Any) -> Any:
         return _address(context, builder, sig, values)
 
     return pointer(pointer, elements), generate
+
+
+@intrinsic
+def as_bytes(typing: Typing, pointer: Any) -> Any:
+    """The same address, to be counted on in bytes."""
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        return builder.bitcast(values[0], BYTE.as_pointer())
+
+    return types.CPointer(types.uint8)(pointer), generate
 
 
 @intrinsic
