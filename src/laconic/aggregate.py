@@ -35,8 +35,12 @@ def average_weights(
 
 def richest(counts: Mapping[int, NDArray[np.integer[Any]]], label: int, n_chosen: int) -> list[int]:
     """The clients with most examples of a class, at most n_chosen of those that have any; ties go to the lower id."""
-    holders = [client for client in counts if counts[client][label] > 0]
-    return sorted(holders, key=lambda client: (-int(counts[client][label]), client))[:n_chosen]
+    return highest({client: int(mine[label]) for client, mine in counts.items() if mine[label] > 0}, n_chosen)
+
+
+def highest(scores: Mapping[int, float], n_chosen: int) -> list[int]:
+    """The best first; ties go to the lower id."""
+    return sorted(scores, key=lambda client: (-scores[client], client))[:n_chosen]
 
 
 def unite_states(

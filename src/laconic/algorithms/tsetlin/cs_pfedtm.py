@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import average_weights, mean_jaccard, richest, unite_states
+from laconic.aggregate import average_weights, highest, mean_jaccard, richest, unite_states
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, bound_bytes, on_client
 from laconic.algorithms.tsetlin.machines import (
     check_at_least,
@@ -24,6 +24,7 @@ from laconic.algorithms.tsetlin.machines import (
     held_out,
     paper_clause_bytes,
     paper_state_bits,
+    rebuild,
     resize,
 )
 from laconic.wire import EMPTY, Bits, Ints, Message
@@ -179,11 +180,10 @@ class CSpFedTM(Algorithm):
         is_held: Classes = np.any([find_held(update) for update in updates.values()], axis=0)
         if self.donors == "performance":  # whoever is new is ranked by how it does now
             ranks = {client: server.accuracy.get(client, update.accuracy) for client, update in updates.items()}
-            best = sorted(ranks, key=lambda client: (-ranks[client], client))[: self.n_donors]
-            return dict[ClientId, Classes].fromkeys(best, is_held)
+            return dict[ClientId, Classes].fromkeys(highest(ranks, self.n_donors), is_held)
         counts = {client: update.per_class for client, update in updates.items() if update.per_class is not None}
         chosen = [richest(counts, label, self.n_donors) for label in range(len(is_held))]
-        wanted = {client: np.array([client in donors for donors in chosen]) for client in updates}
+        wanted = {client: np.array([client in donors for donors in chosen]) for client in counts}
         return {client: classes for client, classes in wanted.items() if classes.any()}
 
     def merge_weights(self, server: Server, shared: tm.Machine, updates: list[Update]) -> None:
@@ -210,12 +210,8 @@ class CSpFedTM(Algorithm):
         if n_shared:
             machine, per_class = self.build(task, n_shared), np.zeros(task.n_classes, np.int64)
             weights, states = machine.weights, tm.include_bits(machine)
-            messages += [
-                Update(weights, 0, 0.0, per_class),
-                Wanted(per_class > 0),
-                States(states),
-                Shared(weights, states),
-            ]
+            messages += [Update(weights, 0, 0.0, per_class), Wanted(per_class > 0)]
+            messages += [States(states), Shared(weights, states)]
         return messages
 
     # ---------------------------------------------------------------- client
@@ -235,9 +231,7 @@ class CSpFedTM(Algorithm):
 
     @on_client
     def train(self, client: Client, order: Order, site: Site) -> Update | None:
-        self.resize_machines(client, order.n_shared)
-        per_class = np.bincount(site.train.y, minlength=client.task.n_classes)
-        client.holds = per_class > 0
+        per_class = self.prepare(client, order.n_shared, site)
         for machine in client.machines.values():
             tm.fit(machine, *site.train, site.rng, epochs=self.epochs)
         self.mask_weights(client)
@@ -254,16 +248,8 @@ class CSpFedTM(Algorithm):
 
     @on_client
     def install(self, client: Client, shared: Shared, site: Site) -> None:
-        self.resize_machines(client, shared.weights.shape[1])
-        machine = client.machines["shared"]
-        machine.weights[...] = shared.weights
-        tm.load_include_bits(
-            machine,
-            shared.states,
-            include_state=self.include_state,
-            exclude_state=self.exclude_state,
-            keep_depth=self.keep_depth,
-        )
+        self.prepare(client, shared.weights.shape[1], site)
+        rebuild(client.machines["shared"], shared.weights, shared.states, self)
         self.mask_weights(client)
         self.judge(client, site)
 
@@ -279,13 +265,17 @@ class CSpFedTM(Algorithm):
     def describe(self, machine: tm.Machine) -> Reference:
         return Reference(tm.include_bits(machine) if self.similarity == "bit" else tm.clause_activity(machine))
 
-    def resize_machines(self, client: Client, n_shared: int) -> None:
+    def prepare(self, client: Client, n_shared: int, site: Site) -> NDArray[np.int64]:
+        """Splits the clauses so, and looks at what the client now has: [class] training examples."""
         sizes = {"private": self.n_clauses - n_shared, "shared": n_shared}
         client.machines = {
             name: resize(client.machines.get(name) or self.build(client.task, size), size)
             for name, size in sizes.items()
             if size
         }
+        per_class = np.bincount(site.train.y, minlength=client.task.n_classes)
+        client.holds = per_class > 0
+        return per_class
 
     def mask_weights(self, client: Client) -> None:
         if self.mask:
@@ -297,11 +287,8 @@ class CSpFedTM(Algorithm):
         examples = held_out(site)
         sums = {name: tm.clamped_sums(machine, examples.x) for name, machine in client.machines.items()}
         client.spans = {name: tm.measure_span(each) for name, each in sums.items()}
-
-        def score(names: Mapping[str, NDArray[np.int32]]) -> float:
-            return float(np.mean(self.choose(client, dict(names)) == examples.y))
-
-        scores = {name: score({name: each}) for name, each in sums.items()} | {"both": score(sums)}
+        groups = {name: {name: each} for name, each in sums.items()} | {"both": sums}
+        scores = {name: float(np.mean(self.choose(client, each) == examples.y)) for name, each in groups.items()}
         client.is_gated = self.gate and "private" in sums and scores["both"] <= scores["private"]
         site.note(**{f"{name}_accuracy": each for name, each in scores.items()}, is_gated=client.is_gated)
         return scores["private" if client.is_gated else "both"]

@@ -21,6 +21,7 @@ from laconic.algorithms.tsetlin.machines import (
     choose_shape,
     classify,
     paper_state_bits,
+    rebuild,
 )
 from laconic.wire import EMPTY, Bits, Ints, Message
 
@@ -143,14 +144,7 @@ class FedTM(Algorithm):
 
     @on_client
     def install(self, client: Client, merged: Global, site: Site) -> None:
-        client.machine.weights[...] = merged.weights
-        tm.load_include_bits(
-            client.machine,
-            merged.states,
-            include_state=self.include_state,
-            exclude_state=self.exclude_state,
-            keep_depth=self.keep_depth,
-        )
+        rebuild(client.machine, merged.weights, merged.states, self)
         self.mask_weights(client)
 
     def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -48,6 +48,18 @@ def resize(machine: tm.Machine, n_clauses: int) -> tm.Machine:
     return resized
 
 
+def rebuild(machine: tm.Machine, weights: NDArray[Any], states: NDArray[np.bool_], settings: Any) -> None:
+    """Takes over clause weights and include bits, the automata in the states that the method's settings name."""
+    machine.weights[...] = weights
+    tm.load_include_bits(
+        machine,
+        states,
+        include_state=settings.include_state,
+        exclude_state=settings.exclude_state,
+        keep_depth=settings.keep_depth,
+    )
+
+
 def held_out(site: Site) -> Examples:
     """What a client judges by: the examples set aside, or those it trains on where none are."""
     return site.val if len(site.val.y) else site.train
