@@ -2,13 +2,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test lint browser bench format clean
 
 demo: .venv/ready
 	$(BIN)/laconic demo
 
-test: lint
+test: lint browser
 	$(BIN)/pytest
+
+# The report's tests open it in a real browser: any Chromium on the path, or one that LACONIC_CHROMIUM names.
+browser:
+	@for name in "$$LACONIC_CHROMIUM" chromium chromium-browser google-chrome chrome; do \
+	  command -v "$$name" >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null && exit 0; \
+	fi; \
+	echo "no Chromium found: the tests of the report's page will be skipped" >&2
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

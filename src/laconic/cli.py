@@ -82,16 +82,15 @@ def run(
     if resume is not None and (config or settings or seeds or budget is not None or out):
         raise typer.BadParameter("--resume goes on with the settings of its run; give it alone")
     with explained(debug=debug):
+        from laconic.runs.config import read_config
         from laconic.runs.plan import check_free, plan_seeds
 
         if resume is not None:
-            carry_out(find_runs(resume), as_json=as_json, quiet=quiet, as_list=False)
-            return
-        from laconic.runs.config import read_config
-
-        plan = plan_seeds(read_config(config, read_settings(settings, budget)), numbers, out)
-        for folder in plan:
-            check_free(folder)
+            plan = find_runs(resume)
+        else:
+            plan = plan_seeds(read_config(config, read_settings(settings, budget)), numbers, out)
+            for folder in plan:
+                check_free(folder)
         carry_out(plan, as_json=as_json, quiet=quiet, as_list=len(plan) > 1)
 
 

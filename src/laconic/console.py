@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,11 @@ import click
 import typer
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from laconic.runs.plan import Plan
 
-NARROW_COLUMNS = ("method", "accuracy %", "p10 %", "up", "down", "seconds")  # of a comparison, below 130 or so
+PIPED_COLUMNS = 400  # enough for any table
 
 
 @contextmanager
@@ -71,8 +73,8 @@ def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool) -> None:
 
 
 def tell(folders: list[Path], summaries: list[dict[str, Any]], *, as_json: bool, as_list: bool) -> None:
-    from laconic.report import compare_table, format_bytes, read_run, write_report
-    from laconic.report.tables import format_percent, table_cells
+    from laconic.report import compare_table, format_bytes, read_run, render, write_report
+    from laconic.report.tables import format_percent
 
     home = folders[0] if len(folders) == 1 else Path(os.path.commonpath(folders))
     page = home / "report.html"
@@ -81,8 +83,7 @@ def tell(folders: list[Path], summaries: list[dict[str, Any]], *, as_json: bool,
         typer.echo(json.dumps(summaries if as_list else summaries[0]))
         return
     if as_list:
-        headings, lines = table_cells(compare_table([read_run(folder) for folder in folders]))
-        show_table([dict(zip(headings, line, strict=True)) for line in lines], NARROW_COLUMNS)
+        print_table(render(compare_table([read_run(folder) for folder in folders])))
     else:
         done = summaries[0]
         mean, best, p10 = (format_percent(done[f"accuracy_{name}"]) for name in ("mean", "best", "p10"))
@@ -92,21 +93,20 @@ def tell(folders: list[Path], summaries: list[dict[str, Any]], *, as_json: bool,
     typer.echo(f"report: {page}")
 
 
-def show_table(rows: list[dict[str, Any]], if_narrow: Sequence[str] = ()) -> None:
-    """Whole when piped; a terminal too narrow for every column gets those of `if_narrow`, or folded cells."""
-    from rich.console import Console
+def show_table(rows: list[dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(highlight=False, soft_wrap=False)
-    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) + 2 for name in rows[0]}
-    if not console.is_terminal:
-        console.width = sum(widths.values())
-    is_narrow = bool(if_narrow) and sum(widths.values()) > console.width
-    names = [name for name in widths if not is_narrow or name in if_narrow]
     table = Table(box=None, pad_edge=False)
-    for name in names:
+    for name in rows[0]:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(str(row[name])) for name in names))
-    console.print(table)
+        table.add_row(*(escape(str(value)) for value in row.values()))
+    print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """Folded to fit a terminal; whole lines when piped."""
+    from rich.console import Console
+
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_COLUMNS).print(table)

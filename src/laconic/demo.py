@@ -45,8 +45,9 @@ def show_rules(folder: Path, client: int) -> None:
     examples, _, _ = prepared.source.at(client, config.rounds)
     evidence = Evidence.count(clause_outputs(machine, examples.x), examples.y, machine.n_classes)
     bits = [Flag(f"bit {k}") for k in range(machine.shape.n_pixels)]
-    rules = [rule for rule in read_rules(machine, prepared.dataset.classes, bits, evidence) if rule.is_for]
-    rules.sort(key=lambda rule: rule.support if rule.precision > LEAST_PRECISION else 0)
+    every = read_rules(machine, prepared.dataset.classes, bits, evidence)
+    rules = [rule for rule in every if rule.is_for and rule.precision > LEAST_PRECISION]
+    rules.sort(key=lambda rule: rule.support)
     shown = list({rule.label: rule for rule in rules}.values())[-N_SHOWN:]  # at most one of each digit
     typer.echo(f"\nRules of client {client}. Fuller cells want more ink, dots none, blank ones take any.")
     typer.echo("Support and precision are those on its own training images.\n")

@@ -193,7 +193,7 @@ def test_damage_inside_an_npz_is_refused(tmp_path):
 def test_missing_set_says_where_it_was_looked_for_and_how_to_get_it(tmp_path):
     with pytest.raises(ValueError, match="train-images-idx3-ubyte") as caught:
         load("mnist", tmp_path)
-    for words in (f"mnist is not in {tmp_path}", "no mnist.npz", str(tmp_path / "mnist"), "download('mnist')", "http"):
+    for words in (f"mnist is not in {tmp_path}", "no mnist.npz", str(tmp_path / "mnist"), "data.download=true", "http"):
         assert words in str(caught.value)
 
 

@@ -66,6 +66,6 @@ def test_the_rendered_table_cuts_nothing_off(tmp_path, columns):
     with console.capture() as capture:
         console.print(render(rows))
     words = capture.get().split()
-    assert {"cs-pfedtm", "local-tm", f"{100 * rows[0].p10:.1f}", f"{rows[0].ratio:.2f}×", "–"} <= set(words)
-    assert format_bytes(rows[0].paper_bytes).split()[0] in words
+    assert {"cs-pfedtm", "local-tm*", f"{100 * rows[0].p10:.1f}", f"{rows[0].ratio:.2f}×", "–"} <= set(words)
+    assert format_bytes(rows[0].upload_bytes).split()[0] in words
     assert all(len(line) <= columns for line in capture.get().splitlines())

@@ -1,4 +1,4 @@
-"""The example of docs/new-method.md: clients learn the mean label of all, and predict the class next to it."""
+"""Clients learn the mean label of all, and predict the class next to it."""
 
 from dataclasses import dataclass
 

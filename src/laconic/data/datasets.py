@@ -57,7 +57,7 @@ def load(name: str, folder: Path | None = None, *, download: bool = False) -> Da
     except MissingFiles as error:
         raise ValueError(
             f"{name} is not in {folder}: no {stored.name} there, and {error}. Get it from {known.page} or with  "
-            f"python -c \"import laconic.data; laconic.data.download('{name}')\"  or set LACONIC_DATA to its folder"
+            "--set data.download=true  or set LACONIC_DATA to its folder"
         ) from None
     if known.is_slow:
         _keep(stored, arrays)

@@ -9,8 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import numpy as np
-
 from laconic import wire
 from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import (
@@ -69,7 +67,7 @@ class BaseFleet:
         """A new round: who takes part, fresh streams, an empty ledger."""
         self.round, self._call = round, 0
         self.rng = stream(self.home.seed, SERVER, round)
-        n_sampled = max(1, min(len(self.everyone), int(np.ceil(self.conditions.participation * len(self.everyone)))))
+        n_sampled = max(1, int(self.conditions.participation * len(self.everyone) + 0.5))
         chosen = stream(self.home.seed, SAMPLE, round).choice(len(self.everyone), n_sampled, replace=False)
         self.sampled: Sequence[ClientId] = sorted(map(int, chosen))
         self.ledger = Ledger()

@@ -12,7 +12,7 @@ from laconic.report.tables import NONE, Group, format_bytes, format_percent
 LOCAL_ONLY = ("local-tm", "separate")  # methods whose clients learn alone
 LOG_FROM = 20.0  # largest over smallest value from which an axis is logarithmic
 GREY = -1  # colour of what is no method or field
-ARROWS = {"up": "up", "down": "down", "peer": "peer to peer"}
+WAYS = {"up": "up", "down": "down", "peer": "peer to peer"}
 
 ROUNDS = {"label": "round", "unit": "count"}
 
@@ -218,11 +218,11 @@ def plot_fields(groups: Sequence[Group]) -> Figure:
                     for name, counts in parts.items()
                     if counts is not None
                 ]
-                bars.append({"label": f"{step}, {ARROWS[direction]}", "segments": segments})
+                bars.append({"label": f"{step}, {WAYS[direction]}", "segments": segments})
             label = group.name_run(run)
             views.append({"label": label, "rows": bars})
             rows = [
-                (step, ARROWS[direction], name, *(format_bytes(n_bytes) for n_bytes in counts))
+                (step, WAYS[direction], name, *(format_bytes(n_bytes) for n_bytes in counts))
                 for (step, direction, name), counts in run.by_field.items()
             ]
             headings = ("Step", "Direction", "Field", "Sent", "Packed", "Entropy estimate", "Paper's count")
@@ -273,14 +273,17 @@ def plot_bytes(groups: Sequence[Group]) -> Figure:
 
 
 def plot_seconds(groups: Sequence[Group]) -> Figure:
-    lines = [
-        average(group, {id(run): {r: s.seconds for r, s in run.seconds_by_round.items()} for run in group.runs})
-        for group in groups
-    ]
-    y = {"label": "seconds", "unit": "seconds", "log": is_wide(lines), "zero": True}
+    views, tables = [], []
+    for position, name in enumerate(("whole round", "evaluation alone")):
+        lines = [
+            average(group, {id(run): {r: s[position] for r, s in run.seconds_by_round.items()} for run in group.runs})
+            for group in groups
+        ]
+        y = {"label": "seconds", "unit": "seconds", "log": is_wide(lines), "zero": True}
+        views.append(line_view(name, groups, lines, y))
+        tables.append(tabulate(groups, lines, lambda seconds: f"{seconds:.3g}", f"Seconds, {name}"))
     text = "Wall time on the machine that ran it; runs made side by side on one machine slow each other."
-    tables = [tabulate(groups, lines, lambda seconds: f"{seconds:.3g}", "Seconds")]
-    return Figure("seconds", "Time of each round", text, "lines", [line_view("seconds", groups, lines, y)], tables)
+    return Figure("seconds", "Time of each round", text, "lines", views, tables)
 
 
 def plot_notes(groups: Sequence[Group]) -> list[Figure]:

@@ -3,7 +3,7 @@
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -161,7 +161,7 @@ def format_ratio(ratio: float | None) -> str:
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "method": lambda row: row.method + ("" if row.is_finished else "*"),
     "seeds": lambda row: str(row.n_seeds),
-    "acc. %": format_accuracy,
+    "accuracy %": format_accuracy,
     "best %": lambda row: format_percent(row.best),
     "p10 %": lambda row: format_percent(row.p10),
     "up per client and round": lambda row: format_bytes(row.upload_bytes_per_client_round),
@@ -169,27 +169,32 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "up": lambda row: format_bytes(row.upload_bytes),
     "down": lambda row: format_bytes(row.download_bytes),
     "peer to peer": lambda row: format_bytes(row.peer_bytes),
-    "paper bytes": lambda row: format_bytes(row.paper_bytes),
+    "paper's bytes": lambda row: format_bytes(row.paper_bytes),
     "paper ÷ sent": lambda row: format_ratio(row.ratio),
-    "time s": lambda row: f"{row.seconds:.1f}",
+    "seconds": lambda row: f"{row.seconds:.1f}",
 }
 
 
-def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+# What a page has room for and a terminal of 80 columns has not.
+PAGE_ONLY = {"seeds", "up per client and round", "down per client and round", "paper's bytes"}
+
+
+def table_cells(rows: Sequence[Row], left_out: Set[str] = frozenset()) -> tuple[list[str], list[list[str]]]:
     """Headings and texts; a column that is empty for all is left out."""
     gossips = any(row.peer_bytes for row in rows)
-    columns = {name: write for name, write in COLUMNS.items() if gossips or name != "peer to peer"}
+    columns = {
+        name: write for name, write in COLUMNS.items() if name not in left_out and (gossips or name != "peer to peer")
+    }
     return list(columns), [[write(row) for write in columns.values()] for row in rows]
 
 
 def render(rows: Sequence[Row]) -> Table:
-    headings, lines = table_cells(rows)
+    headings, lines = table_cells(rows, PAGE_ONLY)
     caption = None if all(row.is_finished for row in rows) else "* not finished"
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
-    for heading in headings:  # in a narrow terminal cells break at their spaces; nothing is cut off
+    for heading in headings:  # in a narrower one cells break at their spaces; nothing is cut off
         justify: Literal["left", "right"] = "left" if heading == "method" else "right"
-        is_whole = heading == "method" and max(len(row.method) for row in rows) < 12
-        table.add_column(heading, justify=justify, overflow="fold", vertical="bottom", no_wrap=is_whole)
+        table.add_column(heading, justify=justify, overflow="fold", vertical="bottom")
     for line in lines:
         table.add_row(*(cell.replace("[", r"\[") for cell in line))  # a list among the settings is no markup
     return table

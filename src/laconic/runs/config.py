@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,7 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class DataSettings(Partitioning):
     name: str = "digits"  # laconic list datasets, NAME of a NAME.npz in the folder LACONIC_DATA, or a path to an .npz
+    download: bool = False  # fetch the data set if it is missing; else nothing goes online
     booleanize: str = "auto"  # numbers to bits: auto, threshold:75, adaptive:11:2, thermometer:8, quantile:4 or none
 
 
@@ -40,6 +42,10 @@ class FleetSettings:
     participation: float = 1.0  # share of the clients that take part in a round
     lost_replies: float = 0.0  # share of replies that never arrive
     state: str = "memory"  # where clients rest between rounds: memory or disk
+
+    @property
+    def n_workers(self) -> int:
+        return self.workers or os.cpu_count() or 1
 
     def __post_init__(self) -> None:
         check_choice("fleet.name", self.name, [*FLEETS])

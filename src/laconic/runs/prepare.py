@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
 def prepare(config: Config, shares: Partition | None = None) -> Prepared:
     """Loads, partitions (unless that was done before) and booleanizes; the same for every method of a comparison."""
-    dataset = load(config.data.name)
+    dataset = load(config.data.name, download=config.data.download)
     shares = shares or partition(dataset, config.data, config.seed)
     x_train, x_test, levels = booleanize(dataset, config.data)
     starts = {0: shares.at(0)} | ({shares.drift_round: shares.at(shares.drift_round)} if shares.drifted else {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -133,13 +132,12 @@ def _fleet(config: Config, prepared: Prepared, folder: Path, watch: Watch | None
     )
     budget = parse_bytes(config.budget) if config.budget else None
     conditions = Conditions(config.fleet.participation, config.fleet.lost_replies, budget)
-    workers = config.fleet.workers or os.cpu_count() or 1
 
     def on_progress(what: str, done: int, total: int) -> None:
         if watch:
             watch.progressed(fleet.round, done, total, what)
 
-    fleet = open_fleet(config.fleet.name, home, conditions, on_progress, workers)
+    fleet = open_fleet(config.fleet.name, home, conditions, on_progress, config.fleet.n_workers)
     with contextlib.closing(fleet):
         yield fleet
 
@@ -203,10 +201,10 @@ class _Loop:
 
 
 def _title(config: Config, prepared: Prepared, folder: Path) -> str:
-    return (
-        f"{config.method_name} on {prepared.dataset.name} · {prepared.task.n_clients} clients · "
-        f"{config.data.partition}({config.data.alpha:g}) · seed {config.seed} · {folder}"
-    )
+    rule = config.data.partition
+    share = f"{rule}({config.data.alpha:g})" if "dirichlet" in rule else rule
+    n_clients, data = prepared.task.n_clients, prepared.dataset.name
+    return f"{config.method_name} on {data} · {n_clients} clients · {share} · seed {config.seed} · {folder}"
 
 
 def _summarize(config: Config, folder: Path, rows: list[dict[str, Any]], seconds: float) -> Summary:

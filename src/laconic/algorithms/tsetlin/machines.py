@@ -67,13 +67,8 @@ def held_out(site: Site) -> Examples:
 
 def paper_state_bits(states: NDArray[np.bool_]) -> float:
     """Include bits [..., literal] as the papers count them: each clause in whole words of 32 bits."""
-    n_words = math.ceil(states.shape[-1] / 32)
-    return float(32 * math.prod(states.shape[:-1]) * n_words)
-
-
-def paper_clause_bytes(task: Task, patch: int | None) -> int:
-    """Of a clause for each class, as the papers count them: include bits in whole words, and a weight of 32 bits."""
-    return task.n_classes * 4 * (math.ceil(choose_shape(task, patch).n_literals / 32) + 1)
+    n_clauses, n_words = states[..., 0].size, math.ceil(states.shape[-1] / 32)
+    return float(32 * n_clauses * n_words)
 
 
 def check_at_least(settings: Any, **least: float) -> None:
