@@ -71,6 +71,11 @@ def paper_state_bits(states: NDArray[np.bool_]) -> float:
     return float(32 * n_clauses * n_words)
 
 
+def paper_clause_bytes(task: Task, patch: int | None) -> int:
+    """Of a clause for each class, as the papers count them: include bits in whole words, and a weight of 32 bits."""
+    return task.n_classes * 4 * (math.ceil(choose_shape(task, patch).n_literals / 32) + 1)
+
+
 def check_at_least(settings: Any, **least: float) -> None:
     for name, bound in least.items():
         value = getattr(settings, name)
