@@ -148,7 +148,7 @@ class CSpFedTM(Algorithm):
             n_affordable = self.afford(server.task)
             n_shared = self.count_shared(n_affordable, server.similarity)
             clause_bytes = paper_clause_bytes(server.task, self.patch)
-            by_paper = (self.budget_bytes or self.download_bytes) // clause_bytes
+            by_paper = self.budget_bytes // (2 * clause_bytes) if self.budget_bytes else n_affordable  # up and down
             fleet.note(
                 similarity=server.similarity,
                 n_affordable=n_affordable,
@@ -290,7 +290,9 @@ class CSpFedTM(Algorithm):
         groups = {name: {name: each} for name, each in sums.items()} | {"both": sums}
         scores = {name: float(np.mean(self.choose(client, each) == examples.y)) for name, each in groups.items()}
         client.is_gated = self.gate and "private" in sums and scores["both"] <= scores["private"]
-        site.note(**{f"{name}_accuracy": each for name, each in scores.items()}, is_gated=client.is_gated)
+        site.note(**{f"{name}_accuracy": each for name, each in scores.items()})
+        if self.gate:
+            site.note(is_gated=client.is_gated)
         return scores["private" if client.is_gated else "both"]
 
     def choose(self, client: Client, sums: dict[str, NDArray[np.int32]]) -> NDArray[np.int64]:
