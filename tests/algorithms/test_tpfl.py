@@ -22,37 +22,16 @@ def site(train: list[int], val: list[int]) -> Site:
     return Site(0, 1, examples(train), examples(val), np.random.default_rng(0))
 
 
-class Votes:
-    """A fleet whose votes are given; it keeps what is sent back."""
-
-    def __init__(self, votes: dict[int, Vote]) -> None:
-        self.sampled, self.votes, self.sent, self.notes = [*votes], votes, {}, {}
-
-    def ask(self, step, messages, at_least=1):
-        if step == METHOD.train:
-            return self.votes
-        self.sent = messages
-        return {}
-
-    def note(self, **numbers: float) -> None:
-        self.notes |= numbers
-
-
 def vote(label: int, *weights: int) -> Vote:
     return Vote(label, np.array(weights, np.int32))
 
 
 def test_a_centre_is_the_mean_of_the_votes_and_of_itself_with_one_vote() -> None:
     server = Server()
-    fleet = Votes({0: vote(1, 4, -5), 1: vote(2, 8, 8), 3: vote(1, 7, -10)})
-    METHOD.run_round(server, fleet)
+    sent = METHOD.merge(server, [vote(1, 4, -5), vote(2, 8, 8), vote(1, 7, -10)])
     assert {label: centre.tolist() for label, centre in server.centres.items()} == {1: [5.5, -7.5], 2: [8, 8]}
-    assert {client: (sent.label, sent.weights.tolist()) for client, sent in fleet.sent.items()} == {
-        0: (1, [5, -7]),  # truncated towards zero
-        1: (2, [8, 8]),
-        3: (1, [5, -7]),
-    }
-    METHOD.run_round(server, Votes({0: vote(1, 1, 0), 1: vote(1, 1, 0)}))
+    assert {label: each.weights.tolist() for label, each in sent.items()} == {1: [5, -7], 2: [8, 8]}  # towards zero
+    assert METHOD.merge(server, [vote(1, 1, 0), vote(1, 1, 0)]).keys() == {1}
     assert server.centres[1].tolist() == [2.5, -2.5]  # (5.5 + 1 + 1) / 3
     assert server.centres[2].tolist() == [8, 8]  # nobody named it
 
@@ -86,6 +65,7 @@ def test_papers_count_is_four_bytes_a_clause_and_one_for_the_label_each_way() ->
     METHOD.run_round(server, fleet)
     up, down = (fleet.ledger.total(direction=way).paper_bits / 8 for way in ("up", "down"))
     assert up == down == 4 * (4 * 6 + 1)
+    assert 1 <= fleet.notes["n_clusters"] == len(server.centres) <= 3
     fleet.close()
 
 

@@ -49,14 +49,18 @@ class TPFL(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY))
-        merged = {}
-        for label in sorted({vote.label for vote in votes.values()}):
+        centres = self.merge(server, list(votes.values()))
+        fleet.note(n_clusters=len(centres))
+        fleet.ask(self.install, {client: centres[vote.label] for client, vote in votes.items()}, at_least=0)
+
+    def merge(self, server: Server, votes: list[Vote]) -> dict[int, Vote]:
+        """The new centre of each class named, in whole numbers; the server keeps the fractions."""
+        for label in sorted({vote.label for vote in votes}):
             so_far = [server.centres[label]] if label in server.centres else []
-            came = [vote.weights for vote in votes.values() if vote.label == label]
+            came = [vote.weights for vote in votes if vote.label == label]
             server.centres[label] = np.mean([*so_far, *came], axis=0)
-            merged[label] = Vote(label, np.trunc(server.centres[label]).astype(np.int32))
-        fleet.note(n_clusters=len(merged))
-        fleet.ask(self.install, {client: merged[vote.label] for client, vote in votes.items()}, at_least=0)
+        named = {vote.label: server.centres[vote.label] for vote in votes}
+        return {label: Vote(label, np.trunc(centre).astype(np.int32)) for label, centre in named.items()}
 
     def costliest_round(self, task: Task) -> list[Message]:
         vote = Vote(0, np.zeros(self.n_clauses, np.int32))
