@@ -1,6 +1,7 @@
 import numpy as np
+import pytest
 
-from laconic.aggregate import average_weights, richest
+from laconic.aggregate import average_weights, highest, mean_jaccard, richest, unite_states
 
 BEFORE = np.array([[10, 20], [7, 7], [3, 30]], np.int32)
 UPLOADS = [np.array([[1, 50], [9, 9], [4, 31]], np.int32), np.array([[4, 80], [9, 9], [5, 41]], np.int32)]
@@ -29,3 +30,32 @@ def test_the_richest_are_the_holders_with_most_and_ties_go_to_the_lower_id() -> 
     assert richest(counts, 0, 2) == [2, 1]
     assert richest(counts, 0, 9) == [2, 1, 4]
     assert richest(counts, 1, 2) == []
+
+
+def test_sizes_may_differ_from_class_to_class() -> None:
+    sizes = [np.array([1, 0, 0]), np.array([0, 2, 0])]
+    merged = average_weights(BEFORE, UPLOADS, sizes, blend=0.1, is_new=ALL, is_held=np.array([True, True, False]))
+    assert merged.tolist() == [[1, 50], [9, 9], [3, 30]]
+
+
+def test_the_highest_come_first_and_ties_go_to_the_lower_id() -> None:
+    assert highest({3: 0.5, 1: 0.9, 2: 0.9, 0: 0.1}, 3) == [1, 2, 3]
+    assert highest({7: 0.0}, 2) == [7]
+    assert highest({}, 2) == []
+
+
+def test_united_states_are_the_or_of_what_was_sent_and_stay_where_nothing_was() -> None:
+    before = np.array([[[1, 0]], [[1, 0]], [[1, 0]]]) > 0
+    a = (np.array([True, True, False]), np.array([[[0, 1]], [[0, 0]]]) > 0)
+    b = (np.array([True, False, False]), np.array([[[1, 0]]]) > 0)
+    assert unite_states(before, [a, b]).astype(int).tolist() == [[[1, 1]], [[0, 0]], [[1, 0]]]
+    assert np.array_equal(unite_states(before, []), before)
+
+
+def test_mean_jaccard_is_over_pairs_and_0_where_a_pair_has_nothing() -> None:
+    a, b, none = np.array([1, 1, 0, 0]) > 0, np.array([0, 1, 1, 1]) > 0, np.zeros(4, np.bool_)
+    assert mean_jaccard([a, b]) == 0.25
+    assert mean_jaccard([a, a]) == 1.0
+    assert mean_jaccard([none, none]) == 0.0
+    assert mean_jaccard([a, a, none]) == pytest.approx(1 / 3)
+    assert mean_jaccard([a]) == mean_jaccard([]) == 0.0

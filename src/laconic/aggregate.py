@@ -1,6 +1,7 @@
 """How a server makes one of many: functions that more than one method uses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,23 @@ from numpy.typing import NDArray
 def average_weights(
     previous: NDArray[np.int32],
     uploads: Sequence[NDArray[np.integer[Any]]],
-    sizes: Sequence[int],
+    sizes: Sequence[int | NDArray[np.integer[Any]]],
     *,
     blend: float,
     is_new: NDArray[np.bool_],
     is_held: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
-    """FedTM's AverageCW over clause weights [class, clause]; sizes are the clients' example counts.
+    """FedTM's AverageCW over clause weights [class, clause]; sizes are the clients' example counts, or [class] of them.
 
     A class nobody holds keeps its weights; one merged for the first time takes the mean; others move towards it by
     `blend`. Both steps truncate.
     """
-    total = np.zeros(previous.shape, np.int64)
+    total, n_examples = np.zeros(previous.shape, np.int64), np.zeros((len(previous), 1), np.int64)
     for weights, size in zip(uploads, sizes, strict=True):
-        total += size * weights.astype(np.int64)
-    mean = np.trunc(total / sum(sizes))
+        per_class = np.broadcast_to(size, len(previous))[:, None]
+        total += per_class * weights.astype(np.int64)
+        n_examples += per_class
+    mean = np.trunc(total / np.maximum(n_examples, 1))
     moved = np.trunc((1 - blend) * previous + blend * mean)
     merged = np.where(is_new[:, None], mean, moved)
     return np.where(is_held[:, None], merged, previous).astype(np.int32)
@@ -32,5 +35,29 @@ def average_weights(
 
 def richest(counts: Mapping[int, NDArray[np.integer[Any]]], label: int, n_chosen: int) -> list[int]:
     """The clients with most examples of a class, at most n_chosen of those that have any; ties go to the lower id."""
-    holders = [client for client in counts if counts[client][label] > 0]
-    return sorted(holders, key=lambda client: (-int(counts[client][label]), client))[:n_chosen]
+    return highest({client: int(mine[label]) for client, mine in counts.items() if mine[label] > 0}, n_chosen)
+
+
+def highest(scores: Mapping[int, float], n_chosen: int) -> list[int]:
+    """The best first; ties go to the lower id."""
+    return sorted(scores, key=lambda client: (-scores[client], client))[:n_chosen]
+
+
+def unite_states(
+    previous: NDArray[np.bool_], sent: Iterable[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+) -> NDArray[np.bool_]:
+    """OR of include bits [class, clause, literal]: each sender's classes, and its bits of these alone.
+
+    A class that nobody sent keeps its bits.
+    """
+    united, has_come = np.zeros_like(previous), np.zeros(len(previous), np.bool_)
+    for classes, states in sent:
+        united[classes] |= states
+        has_come |= classes
+    return np.where(has_come[:, None, None], united, previous)
+
+
+def mean_jaccard(sets: Sequence[NDArray[np.bool_]]) -> float:
+    """Over all pairs, the share of what either has that both have; 0 for a pair that has nothing, and without pairs."""
+    pairs = [(np.count_nonzero(a & b), np.count_nonzero(a | b)) for a, b in combinations(sets, 2)]
+    return float(np.mean([both / either if either else 0.0 for both, either in pairs])) if pairs else 0.0

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import (
@@ -48,8 +48,9 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.wire import Message
+from laconic.wire import Message, bound
 
+FRAME_BYTES = 1  # before each message: the slot that both ends hold
 ClientId: TypeAlias = int
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=Message | None)
@@ -124,7 +125,9 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    budget_knob: ClassVar[str] = ""  # the whole-number setting that a byte budget turns down; "" if there is none
+    # The whole-number setting that a byte budget turns down; "" if there is none. A method with a setting budget_bytes
+    # is told the budget in it, and keeps it by itself.
+    budget_knob: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -147,6 +150,11 @@ class Algorithm(ABC):
     @abstractmethod
     def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """[example] classes."""
+
+
+def bound_bytes(messages: Iterable[Message]) -> int:
+    """Most that messages of these shapes take on the wire, each behind its frame byte."""
+    return sum(bound(message) + FRAME_BYTES for message in messages)
 
 
 class Step(NamedTuple):

@@ -9,7 +9,9 @@ from laconic.fleets.base import OverBudget
 from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.check import check
 from laconic.runs.config import read_config
+from laconic.runs.plan import go_on
 from laconic.runs.run import run
+from laconic.runs.typed_toml import ConfigError
 
 SETTINGS = ["method.name=fedtm", "method.epochs=2", "data.clients=4", "rounds=3"]
 
@@ -65,3 +67,13 @@ def test_check_foretells_the_papers_count_exactly_and_real_bytes_roughly(tmp_pat
     for key in ("upload_bytes", "download_bytes"):
         assert rows[2][key] / 3 < foretold[key] < rows[2][key] * 3
     assert foretold["most_bytes_per_client"] > max(bytes_by_client_and_round(tmp_path / "run").values())
+
+
+def test_a_method_that_keeps_budgets_itself_is_told_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    settings = ["method.name=cs-pfedtm", "method.n_clauses=20", "data.clients=3", "rounds=1", "budget=4kB"]
+    config = read_config(None, settings)
+    first = go_on(config, tmp_path / "run", None)
+    assert "budget_bytes = 4000" in (tmp_path / "run" / "config.toml").read_text()
+    assert go_on(config, tmp_path / "run", None) == first
+    with pytest.raises(ConfigError, match="other settings"):
+        go_on(read_config(None, [*settings, "budget=5kB"]), tmp_path / "run", None)

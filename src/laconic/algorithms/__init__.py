@@ -35,6 +35,22 @@ METHODS = {
             "FedTM: Memory and Communication Efficient Federated Learning with Tsetlin Machine, 2023",
             "up: clause weights, and include bits from the 2 clients richest in a class; down: the merged machine",
         ),
+        Method(
+            "cs-pfedtm",
+            "tsetlin",
+            "laconic.algorithms.tsetlin.cs_pfedtm:CSpFedTM",
+            "CS-pFedTM: Communication-Efficient and Similarity-Based Personalized Federated Learning with Tsetlin "
+            "Machine",
+            "first, up: which clauses of a small machine are used; then, up: weights of the shared machine, and its "
+            "include bits from the 2 best clients; down: the merged one",
+        ),
+        Method(
+            "tpfl",
+            "tsetlin",
+            "laconic.algorithms.tsetlin.tpfl:TPFL",
+            "TPFL: Tsetlin-Personalized Federated Learning with Confidence-Based Clustering, 2024",
+            "up: the class a client is surest of and its clause weights; down: the mean of those who named that class",
+        ),
     )
 }
 

@@ -6,27 +6,32 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from laconic import wire
-from laconic.algorithm import Algorithm, Task
+from laconic.algorithm import Algorithm, Task, bound_bytes
 from laconic.fleets.base import OverBudget
 from laconic.runs.config import parse_bytes
 
 if TYPE_CHECKING:
     from laconic.runs.config import Config
 
-FRAME_BYTES = 1  # before each message: the slot that both ends hold
-
 
 def most_bytes(method: Algorithm, task: Task) -> int | None:
     """That a client may send and receive in a round, whatever it learns."""
     messages = method.costliest_round(task)
-    return None if messages is None else sum(wire.bound(message) + FRAME_BYTES for message in messages)
+    return None if messages is None else bound_bytes(messages)
+
+
+def hand_over(config: Config) -> Config:
+    """Tells the budget to a method that keeps it by itself."""
+    if not (config.budget and hasattr(config.method, "budget_bytes")):
+        return config
+    return replace(config, method=replace(config.method, **{"budget_bytes": parse_bytes(config.budget)}))
 
 
 def keep_budget(config: Config, task: Task, say: Callable[[str], None]) -> Config:
     """The configuration that fits, its knob turned no further than need be; OverBudget names the least that can be."""
     if not config.budget:
         return config
+    config = hand_over(config)
     limit, method, knob = parse_bytes(config.budget), config.method, config.method.budget_knob
     most = most_bytes(method, task)
     if most is None:

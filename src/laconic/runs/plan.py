@@ -56,7 +56,9 @@ def go_on(config: Config, folder: Path, watch: Watch | None) -> Summary:
 
 def turn_down(config: Config, begun: Config) -> Config:
     """As a budget may have left it in the run begun: with less of what the method can do with less of."""
-    knob = config.method.budget_knob
+    from laconic.runs.budget import hand_over
+
+    config, knob = hand_over(config), config.method.budget_knob
     if config.budget and knob and begun.method_name == config.method_name:
         least = min(getattr(config.method, knob), getattr(begun.method, knob))
         return replace(config, method=replace(config.method, **{knob: least}))

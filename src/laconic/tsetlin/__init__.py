@@ -1,5 +1,6 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
+from laconic.tsetlin.composite import clamped_sums, combine, measure_span
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
     Machine,
@@ -22,14 +23,17 @@ __all__ = [
     "Shape",
     "build",
     "build_coalesced",
+    "clamped_sums",
     "class_sums",
     "clause_activity",
     "clause_outputs",
+    "combine",
     "fit",
     "include_bits",
     "literal_states",
     "load",
     "load_include_bits",
+    "measure_span",
     "pack",
     "save",
 ]

@@ -12,9 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import average_weights, richest
+from laconic.aggregate import average_weights, richest, unite_states
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
-from laconic.algorithms.tsetlin.machines import check_at_least, check_share, choose_shape, classify, paper_state_bits
+from laconic.algorithms.tsetlin.machines import (
+    check_at_least,
+    check_rebuilding,
+    check_share,
+    choose_shape,
+    classify,
+    paper_state_bits,
+    rebuild,
+)
 from laconic.wire import EMPTY, Bits, Ints, Message
 
 
@@ -69,11 +77,7 @@ class FedTM(Algorithm):
     def __post_init__(self) -> None:
         check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1, n_donors=1)
         check_share(self, "blend")
-        if not (128 <= self.include_state <= 255 and 0 <= self.exclude_state <= 127):
-            raise ValueError(
-                f"method.include_state = {self.include_state}, method.exclude_state = {self.exclude_state} "
-                "must be from 128 to 255 and from 0 to 127"
-            )
+        check_rebuilding(self)
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
@@ -118,12 +122,8 @@ class FedTM(Algorithm):
 
     def merge_states(self, server: Server, sent: dict[ClientId, tuple[NDArray[np.bool_], Update]]) -> None:
         """Classes whose donors were all lost keep their include bits."""
-        merged = np.zeros_like(server.states)
-        for classes, update in sent.values():
-            if update.states is not None:
-                merged[classes] |= update.states
-        arrived = np.any([classes for classes, _ in sent.values()], axis=0)
-        server.states = np.where(arrived[:, None, None], merged, server.states)
+        arrived = [(classes, update.states) for classes, update in sent.values() if update.states is not None]
+        server.states = unite_states(server.states, arrived)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
@@ -144,14 +144,7 @@ class FedTM(Algorithm):
 
     @on_client
     def install(self, client: Client, merged: Global, site: Site) -> None:
-        client.machine.weights[...] = merged.weights
-        tm.load_include_bits(
-            client.machine,
-            merged.states,
-            include_state=self.include_state,
-            exclude_state=self.exclude_state,
-            keep_depth=self.keep_depth,
-        )
+        rebuild(client.machine, merged.weights, merged.states, self)
         self.mask_weights(client)
 
     def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -1,0 +1,90 @@
+"""TPFL: clients that are surest of the same class share how their clauses vote on it.
+
+round   sampled clients train coalesced machines; each sends its surest class and the weights of its clauses for it
+merge   each class named: mean of its centre so far, with one vote, and of the weights that came
+sent    down to those who named the class: its centre, which takes the place of their own weights for it
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic import tsetlin as tm
+from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
+from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape, classify, held_out
+from laconic.wire import EMPTY, Ints, Message
+
+
+class Vote(Message, paper_bits={"label": 8, "weights": 32}):
+    label: int  # the class this client is surest of
+    weights: Ints  # [clause] of that class
+
+
+@dataclass
+class Server:
+    centres: dict[int, NDArray[np.float64]] = field(default_factory=dict)  # class -> [clause] mean weights
+
+
+@dataclass
+class Client:
+    machine: tm.Machine
+
+
+class TPFL(Algorithm):
+    n_clauses: int = 1000  # shared by all classes
+    threshold: int = 1000  # T: votes beyond which a class needs no more training
+    specificity: float = 10.0  # s: the larger, the more literals a clause keeps
+    patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
+    epochs: int = 1  # local epochs a round
+
+    budget_knob = "n_clauses"
+
+    def __post_init__(self) -> None:
+        check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1)
+
+    # ---------------------------------------------------------------- server
+    def start_server(self, task: Task, fleet: Fleet) -> Server:
+        return Server()
+
+    def run_round(self, server: Server, fleet: Fleet) -> None:
+        votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY))
+        centres = self.merge(server, list(votes.values()))
+        fleet.note(n_clusters=len(centres))
+        fleet.ask(self.install, {client: centres[vote.label] for client, vote in votes.items()}, at_least=0)
+
+    def merge(self, server: Server, votes: list[Vote]) -> dict[int, Vote]:
+        """The new centre of each class named, in whole numbers; the server keeps the fractions."""
+        for label in sorted({vote.label for vote in votes}):
+            so_far = [server.centres[label]] if label in server.centres else []
+            came = [vote.weights for vote in votes if vote.label == label]
+            server.centres[label] = np.mean([*so_far, *came], axis=0)
+        named = {vote.label: server.centres[vote.label] for vote in votes}
+        return {label: Vote(label, np.trunc(centre).astype(np.int32)) for label, centre in named.items()}
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        vote = Vote(0, np.zeros(self.n_clauses, np.int32))
+        return [EMPTY, vote, vote]
+
+    # ---------------------------------------------------------------- client
+    def start_client(self, task: Task, site: Site) -> Client:
+        shape, settings = choose_shape(task, self.patch), (task.n_classes, self.n_clauses, site.rng)
+        return Client(tm.build_coalesced(shape, *settings, threshold=self.threshold, specificity=self.specificity))
+
+    @on_client
+    def train(self, client: Client, _: Message, site: Site) -> Vote:
+        tm.fit(client.machine, *site.train, site.rng, epochs=self.epochs)
+        label = self.find_surest(client.machine, held_out(site).x)
+        site.note(surest_class=label)
+        return Vote(label, client.machine.weights[label])
+
+    @on_client
+    def install(self, client: Client, centre: Vote, site: Site) -> None:
+        client.machine.weights[centre.label] = centre.weights
+
+    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
+        return classify(client.machine, x)
+
+    def find_surest(self, machine: tm.Machine, x: NDArray[np.uint8]) -> int:
+        """The class with most votes over all these examples together."""
+        return int(tm.class_sums(machine, x).sum(axis=0).argmax())
