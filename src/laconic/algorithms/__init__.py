@@ -35,6 +35,13 @@ METHODS = {
             "FedTM: Memory and Communication Efficient Federated Learning with Tsetlin Machine, 2023",
             "up: clause weights, and include bits from the 2 clients richest in a class; down: the merged machine",
         ),
+        Method(
+            "clausepool",
+            "tsetlin",
+            "laconic.algorithms.tsetlin.clause_pool:ClausePool",
+            "none: Laconic's own, see docs/methods/clausepool.md",
+            "up: a few clauses once, then 4-bit changes of a linear head; down: everyone's clauses once, then the head",
+        ),
     )
 }
 
