@@ -1,5 +1,6 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
+from laconic.tsetlin.clauses import fire_clauses, rate_clauses
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
     Machine,
@@ -25,11 +26,13 @@ __all__ = [
     "class_sums",
     "clause_activity",
     "clause_outputs",
+    "fire_clauses",
     "fit",
     "include_bits",
     "literal_states",
     "load",
     "load_include_bits",
     "pack",
+    "rate_clauses",
     "save",
 ]

@@ -112,12 +112,13 @@ class ClausePool(Algorithm):
         offers = fleet.ask(self.offer, dict.fromkeys(due, EMPTY), at_least=0)
         for client, offer in offers.items():
             self.take_offer(server, client, offer, fleet.round)
-        behind = self.find_news(server, [client for client in fleet.sampled if client in server.members])
+        known = [client for client in fleet.sampled if client not in due or client in offers]
+        behind = self.find_news(server, known)
         for client in fleet.ask(self.take_clauses, behind, at_least=0):
             server.members[client].informed = fleet.round
-        ready = [client for client in fleet.sampled if client in server.members and client not in behind]
-        ready += [client for client in behind if server.members[client].informed == fleet.round]
-        changes = fleet.ask(self.improve, {client: self.tell_head(server, client) for client in ready}, at_least=0)
+        lost = self.find_news(server, known)
+        heads = {client: self.tell_head(server, client) for client in known if client not in lost}
+        changes = fleet.ask(self.improve, heads, at_least=0)
         self.merge(server, changes)
         fleet.note(n_pooled=len(server.clauses), blend=server.blend)
 
@@ -197,7 +198,7 @@ class ClausePool(Algorithm):
         outputs, includes = tm.clause_outputs(client.machine, site.train.x), tm.include_bits(client.machine)
         chosen = [np.zeros((0, includes.shape[2]), np.bool_)]
         for label in np.flatnonzero(counts >= self.min_examples):
-            usefulness = rate_clauses(outputs[:, label], site.train.y, int(label))
+            usefulness = tm.rate_clauses(outputs[:, label], site.train.y, int(label))
             best = np.argsort(-usefulness, kind="stable")[: self.n_offered]
             chosen.append(includes[label, best])
         return Offer(np.concatenate(chosen), client.holds, len(site.train.y))
@@ -272,15 +273,4 @@ def look_around(client: Client, site: Site) -> None:
 
 def look(client: Client, x: NDArray[np.uint8]) -> linear.Matrix:
     """[example, 1 + slot] what the pool's clauses say."""
-    if not len(client.clauses):
-        return np.ones((len(x), 1))
-    eyes = tm.build(client.machine.shape, 1, len(client.clauses))
-    tm.load_include_bits(eyes, client.clauses[None])
-    return linear.as_features(tm.clause_outputs(eyes, x)[:, 0])
-
-
-def rate_clauses(fired: NDArray[np.bool_], labels: NDArray[np.int64], label: int) -> linear.Matrix:
-    """[clause] how much more or less often it fires on a class than on the others; fired: [example, clause]."""
-    others = [fired[labels == other].mean(axis=0) for other in np.unique(labels) if other != label]
-    rates: linear.Matrix = np.abs(fired[labels == label].mean(axis=0) - (np.mean(others, axis=0) if others else 0))
-    return rates
+    return linear.as_features(tm.fire_clauses(client.machine.shape, client.clauses, x))

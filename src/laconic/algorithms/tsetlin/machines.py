@@ -37,7 +37,7 @@ def classify(machine: tm.Machine, x: NDArray[np.uint8], among: NDArray[np.bool_]
 def paper_state_bits(states: NDArray[np.bool_]) -> float:
     """Include bits [..., literal] as the papers count them: each clause in whole words of 32 bits."""
     n_clauses, n_words = states[..., 0].size, math.ceil(states.shape[-1] / 32)
-    return 32.0 * n_clauses * n_words
+    return float(32 * n_clauses * n_words)
 
 
 def check_at_least(settings: Any, **least: float) -> None:
