@@ -43,9 +43,16 @@ def test_clients_offer_their_best_clauses_of_classes_with_enough_examples() -> N
     client = METHOD.start_client(TASK, site)
     offer = METHOD.offer(client, Offer, site)  # type: ignore[arg-type]  # the request is empty
     fired, includes = tm.clause_outputs(client.machine, site.train.x), tm.include_bits(client.machine)
-    best = [int(np.argmax(tm.rate_clauses(fired[:, label], site.train.y, label))) for label in (0, 1)]
+    rates = [np.mean(fired[site.train.y == label], axis=0) for label in range(3)]  # [class][bank, clause]
+    gaps = [np.abs(rates[k][k] - (rates[1 - k][k] + rates[2][k]) / 2) for k in (0, 1)]
+    best = [int(gap.argmax()) for gap in gaps]
     assert np.array_equal(offer.clauses, [includes[0, best[0]], includes[1, best[1]]])
     assert (offer.holds.tolist(), offer.n_examples) == ([True, True, True], 41)
+
+
+def test_a_client_of_one_class_offers_nothing() -> None:
+    client = METHOD.start_client(TASK, make_site([1] * 20))
+    assert len(METHOD.offer(client, Offer, make_site([1] * 20)).clauses) == 0  # type: ignore[arg-type]
 
 
 def test_a_lost_offer_is_made_again_without_training_again() -> None:

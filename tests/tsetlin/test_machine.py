@@ -10,6 +10,7 @@ from laconic.tsetlin import (
     Shape,
     build,
     build_coalesced,
+    choose_clauses,
     class_sums,
     clause_activity,
     clause_outputs,
@@ -20,7 +21,6 @@ from laconic.tsetlin import (
     load,
     load_include_bits,
     pack,
-    rate_clauses,
     save,
 )
 from laconic.tsetlin.geometry import geometry
@@ -118,11 +118,19 @@ def test_clauses_fire_alike_in_and_out_of_their_machine():
     assert fire_clauses(IMAGES, include_bits(machine)[1, :0], x).shape == (50, 0)
 
 
-def test_a_clause_is_worth_the_gap_between_its_rate_on_a_class_and_the_mean_rate_on_the_others():
+def test_the_first_clause_chosen_has_the_widest_gap_between_its_rates_on_a_class_and_on_the_others():
     labels = np.array([0, 0, 0, 0, 1, 1, 2])
-    fired = np.array([[1, 0, 1], [1, 0, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 1, 1]], bool)
-    assert rate_clauses(fired, labels, 0).tolist() == [0.5, 1, 0]  # 3/4 against (1/2 + 0) / 2
-    assert rate_clauses(fired[:4], labels[:4], 0).tolist() == [0.75, 0, 1]  # no other class to tell it from
+    fired = np.array([[1, 1, 1], [1, 0, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 1, 1]], bool)
+    # 3/4 against (1/2 + 0) / 2 gives 1/2, 1/4 against 1 gives 3/4, and one that always fires says nothing
+    assert choose_clauses(fired, labels, 0, 1).tolist() == [1]
+    assert sorted(choose_clauses(fired, labels, 0, 5)) == [0, 1, 2]
+
+
+def test_later_clauses_are_chosen_for_what_the_earlier_ones_miss():
+    labels = np.repeat([0, 1], 4)
+    # 0 covers three of class 0; 1 is its copy; 2 covers but two, one of them the missing one
+    fired = np.array([[1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0]], bool).T
+    assert choose_clauses(fired, labels, 0, 2).tolist() == [0, 2]
 
 
 def test_no_samples_and_no_epochs_leave_the_machine_alone():

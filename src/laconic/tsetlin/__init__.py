@@ -1,6 +1,6 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
-from laconic.tsetlin.clauses import fire_clauses, rate_clauses
+from laconic.tsetlin.clauses import choose_clauses, fire_clauses
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
     Machine,
@@ -23,6 +23,7 @@ __all__ = [
     "Shape",
     "build",
     "build_coalesced",
+    "choose_clauses",
     "class_sums",
     "clause_activity",
     "clause_outputs",
@@ -33,6 +34,5 @@ __all__ = [
     "load",
     "load_include_bits",
     "pack",
-    "rate_clauses",
     "save",
 ]

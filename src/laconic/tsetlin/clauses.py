@@ -20,8 +20,25 @@ def fire_clauses(shape: Shape, clauses: NDArray[np.bool_], x: ArrayLike | Packed
     return clause_outputs(machine, packed)[:, 0]
 
 
-def rate_clauses(fired: NDArray[np.bool_], labels: NDArray[np.integer[Any]], label: int) -> NDArray[np.float64]:
-    """[clause] how far its firing rate on a class is from its mean rate on the others; fired: [sample, clause]."""
-    others = [fired[labels == other].mean(axis=0) for other in np.unique(labels) if other != label]
-    rates: NDArray[np.float64] = fired[labels == label].mean(axis=0) - (np.mean(others, axis=0) if others else 0)
-    return np.abs(rates)
+def choose_clauses(
+    fired: NDArray[np.bool_], labels: NDArray[np.integer[Any]], label: int, n_chosen: int
+) -> NDArray[np.int64]:
+    """The clauses that best tell a class from the others, best first; fired: [sample, clause].
+
+    The first is the one whose firing rate on the class is farthest from its mean rate on the others. Then, as in
+    AdaBoost, samples that it judges rightly count less, so that the next one helps where it fails.
+    """
+    sign = np.where(labels == label, 1.0, -1.0)
+    classes, place, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    weight = np.where(sign > 0, 1.0, 1 / max(len(classes) - 1, 1)) / sizes[place]
+    agrees = sign[:, None] * np.where(fired, 1.0, -1.0)
+    chosen: list[int] = []
+    for _ in range(min(n_chosen, fired.shape[1])):
+        gain = (weight[:, None] * agrees).sum(axis=0) / weight.sum()
+        strength = np.abs(gain)
+        strength[chosen] = -1
+        best = int(strength.argmax())
+        chosen.append(best)
+        lean = gain[best].clip(-0.95, 0.95)  # a faultless clause leaves the others some weight to be chosen by
+        weight *= ((1 - lean) / (1 + lean)) ** (agrees[:, best] / 2)
+    return np.array(chosen, np.int64)

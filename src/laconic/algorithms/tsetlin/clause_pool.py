@@ -196,11 +196,11 @@ class ClausePool(Algorithm):
         self.train_machine(client, site)
         counts = np.bincount(site.train.y, minlength=len(client.holds))
         outputs, includes = tm.clause_outputs(client.machine, site.train.x), tm.include_bits(client.machine)
-        chosen = [np.zeros((0, includes.shape[2]), np.bool_)]
-        for label in np.flatnonzero(counts >= self.min_examples):
-            usefulness = tm.rate_clauses(outputs[:, label], site.train.y, int(label))
-            best = np.argsort(-usefulness, kind="stable")[: self.n_offered]
-            chosen.append(includes[label, best])
+        chosen = [includes[0, :0]]
+        if client.holds.sum() > 1:  # else there is nothing it could tell apart
+            for label in np.flatnonzero(counts >= self.min_examples):
+                best = tm.choose_clauses(outputs[:, label], site.train.y, int(label), self.n_offered)
+                chosen.append(includes[label, best])
         return Offer(np.concatenate(chosen), client.holds, len(site.train.y))
 
     @on_client
