@@ -221,12 +221,12 @@ class ClausePool(Algorithm):
 
     @on_client
     def learn_alone(self, client: Client, _: Message, site: Site) -> None:
-        """The control: as many steps as the momentum makes of them, on all clauses of its own machine."""
+        """The control: a head of its own on all clauses of its own machine."""
         if not client.is_trained:
             self.train_machine(client, site)
             client.clauses = np.concatenate(tm.include_bits(client.machine)[client.holds])
             client.head = np.zeros((len(client.head), 1 + len(client.clauses)))
-        client.head = self.train_head(client, site, n_times=1 / (1 - self.momentum))
+        client.head = self.train_head(client, site)
         client.blend = BLENDS[int(self.count_right(client, site.val).argmax())]
 
     def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -240,13 +240,13 @@ class ClausePool(Algorithm):
             tm.fit(client.machine, *site.train, site.rng, epochs=self.epochs, negatives=np.unique(site.train.y))
             client.is_trained = True
 
-    def train_head(self, client: Client, site: Site, n_times: float = 1.0) -> linear.Matrix:
+    def train_head(self, client: Client, site: Site) -> linear.Matrix:
         held = np.flatnonzero(client.holds)
         is_mine = np.isin(site.train.y, held)
         places = np.searchsorted(held, site.train.y[is_mine])
         client.log_shares = linear.log_shares(site.train.y, held)
         lesson = linear.Lesson(look(client, site.train.x[is_mine]), places, client.log_shares)
-        return linear.train(client.head, lesson, steps=round(self.steps * n_times), rate=self.rate, decay=self.decay)
+        return linear.train(client.head, lesson, steps=self.steps, rate=self.rate, decay=self.decay)
 
     def count_right(self, client: Client, examples: Examples) -> NDArray[np.int64]:
         """[blend] examples guessed right."""
