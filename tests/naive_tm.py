@@ -113,15 +113,18 @@ def signs(machine, weights, of_zero=0):
     return np.where(np.arange(len(weights)) % 2, -1, 1) * np.maximum(weights, of_zero)
 
 
-def fit(machine, x, y, rng, epochs=1):
+def fit(machine, x, y, rng, epochs=1, negatives=None):
     """As laconic.tsetlin.fit, on raw 0/1 samples."""
+    classes = sorted(range(machine.n_classes) if negatives is None else set(negatives))
     seeds = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
     n_classes, everything = machine.n_classes, []
     for _ in range(epochs):
         order = rng.permutation(len(y))
         target = np.asarray(y)[order]
-        other = rng.integers(0, n_classes - 1, len(y), dtype=np.int32) if n_classes > 1 else np.full(len(y), -1)
-        other = other + (other >= target) if n_classes > 1 else other
+        other = [-1] * len(y)
+        if len(classes) > 1:
+            drawn = rng.integers(0, len(classes) - 1, len(y), dtype=np.int32)
+            other = [[c for c in classes if c != t][k] for t, k in zip(target, drawn, strict=True)]
         everything += zip(order, target, other, strict=True)
     if machine.coalesced:
         train_bank(machine, 0, machine.weights, x, everything, seeds[0])

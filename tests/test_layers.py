@@ -12,9 +12,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tsetlin": set(),
     "data": set(),
     "aggregate": set(),
+    "linear": set(),
     "state": set(),
     "algorithm": {"wire"},
-    "algorithms": {"algorithm", "wire", "tsetlin", "aggregate"},
+    "algorithms": {"algorithm", "wire", "tsetlin", "aggregate", "linear"},
     "fleets": {"algorithm", "wire", "state"},
     "report": set(),
 }

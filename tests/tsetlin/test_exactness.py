@@ -87,6 +87,18 @@ def test_kernels_equal_the_twin_at_full_size(shape):
     assert_equal_to_twin(build(shape, 2, 3, threshold=10), seed=1, n_samples=2, epochs=1)
 
 
+@pytest.mark.parametrize("negatives", [[0, 2, 3], [2, 3, 2], [0, 1, 2, 3, 4]])
+@pytest.mark.parametrize("coalesced", [False, True])
+def test_kernels_equal_the_twin_with_negative_classes_from_a_set(negatives, coalesced):
+    shape, rng = Shape.image(6, 6, patch=(3, 3)), np.random.default_rng(5)
+    machine = build_coalesced(shape, 5, 10, rng, threshold=9) if coalesced else build(shape, 5, 10, threshold=9)
+    x, y, twin = random_images(shape, 12, rng), rng.choice([2, 3], 12), copy.deepcopy(machine)
+    fit(machine, x, y, np.random.default_rng(1), epochs=2, negatives=negatives)
+    naive_tm.fit(twin, x, y, np.random.default_rng(1), epochs=2, negatives=negatives)
+    np.testing.assert_array_equal(machine.states, twin.states)
+    np.testing.assert_array_equal(machine.weights, twin.weights)
+
+
 def test_random_bytes_are_uniform_and_uncorrelated():
     """The twin's stream, which the kernels equal: at a rate of 1/5, no two automata are erased together too often."""
     stream = naive_tm.Stream(np.random.default_rng(0).integers(0, 1 << 64, 17, dtype=np.uint64))

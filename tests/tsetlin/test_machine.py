@@ -10,9 +10,11 @@ from laconic.tsetlin import (
     Shape,
     build,
     build_coalesced,
+    choose_clauses,
     class_sums,
     clause_activity,
     clause_outputs,
+    fire_clauses,
     fit,
     include_bits,
     literal_states,
@@ -94,6 +96,41 @@ def test_classes_absent_from_the_data_learn_only_what_speaks_against_them():
     fit(machine, x, y, np.random.default_rng(0), epochs=3)
     assert clause_activity(machine)[3:].any()
     assert class_sums(machine, x)[:, 3:].max() <= 0
+
+
+def test_classes_left_out_of_the_negatives_stay_untrained_and_all_classes_are_the_default():
+    x, y = bright_halves(100, np.random.default_rng(0))
+    some, default, every = (build(IMAGES, 5, 10) for _ in range(3))
+    fit(some, x, y, np.random.default_rng(0), epochs=3, negatives=np.unique(y))
+    assert not clause_activity(some)[3:].any()
+    assert clause_activity(some)[:3].any()
+    fit(default, x, y, np.random.default_rng(0))
+    fit(every, x, y, np.random.default_rng(0), negatives=range(5))
+    assert np.array_equal(default.states, every.states)
+
+
+def test_clauses_fire_alike_in_and_out_of_their_machine():
+    x, y = bright_halves(50, np.random.default_rng(0))
+    machine = build(IMAGES, 3, 10)
+    fit(machine, x, y, np.random.default_rng(0), epochs=3)
+    alone = fire_clauses(IMAGES, include_bits(machine)[1], x)
+    assert np.array_equal(alone, clause_outputs(machine, x)[:, 1])
+    assert fire_clauses(IMAGES, include_bits(machine)[1, :0], x).shape == (50, 0)
+
+
+def test_the_first_clause_chosen_has_the_widest_gap_between_its_rates_on_a_class_and_on_the_others():
+    labels = np.array([0, 0, 0, 0, 1, 1, 2])
+    fired = np.array([[1, 1, 1], [1, 0, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 1, 1]], bool)
+    # 3/4 against (1/2 + 0) / 2 gives 1/2, 1/4 against 1 gives 3/4, and one that always fires says nothing
+    assert choose_clauses(fired, labels, 0, 1).tolist() == [1]
+    assert sorted(choose_clauses(fired, labels, 0, 5)) == [0, 1, 2]
+
+
+def test_later_clauses_are_chosen_for_what_the_earlier_ones_miss():
+    labels = np.repeat([0, 1], 4)
+    # 0 covers three of class 0; 1 is its copy; 2 covers but two, one of them the missing one
+    fired = np.array([[1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0]], bool).T
+    assert choose_clauses(fired, labels, 0, 2).tolist() == [0, 2]
 
 
 def test_no_samples_and_no_epochs_leave_the_machine_alone():
@@ -198,6 +235,8 @@ RNG = np.random.default_rng(0)
         (lambda: fit(MACHINE, X, Y + 2, RNG), ["2 to 2", "0 to 1", "n_classes=3"]),
         (lambda: fit(MACHINE, X, Y - 1, RNG), ["-1", "0 to 1"]),
         (lambda: fit(MACHINE, X, Y, RNG, epochs=-1), ["epochs", "-1", "at least 0"]),
+        (lambda: fit(MACHINE, X, Y, RNG, negatives=[1]), ["[1]", "labels [0]", "np.unique(y)"]),
+        (lambda: fit(MACHINE, X, Y, RNG, negatives=[0, 2]), ["[0, 2]", "below 2"]),
         (lambda: fit(MACHINE, X, Y, RNG, threads=0), ["threads", "0", "at least 1"]),
         (lambda: class_sums(MACHINE, X, threads=0), ["threads", "0", "at least 1"]),
         (lambda: Shape.image(6, 6, patch=(7, 3)), ["7×3", "6×6", "no larger"]),

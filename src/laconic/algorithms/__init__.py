@@ -51,6 +51,13 @@ METHODS = {
             "TPFL: Tsetlin-Personalized Federated Learning with Confidence-Based Clustering, 2024",
             "up: the class a client is surest of and its clause weights; down: the mean of those who named that class",
         ),
+        Method(
+            "clausepool",
+            "tsetlin",
+            "laconic.algorithms.tsetlin.clause_pool:ClausePool",
+            "none: Laconic's own, see docs/methods/clausepool.md",
+            "up: a few clauses once, then 4-bit changes of a linear head; down: everyone's clauses once, then the head",
+        ),
     )
 }
 

@@ -1,5 +1,6 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
+from laconic.tsetlin.clauses import choose_clauses, fire_clauses
 from laconic.tsetlin.composite import clamped_sums, combine, measure_span
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
@@ -23,11 +24,13 @@ __all__ = [
     "Shape",
     "build",
     "build_coalesced",
+    "choose_clauses",
     "clamped_sums",
     "class_sums",
     "clause_activity",
     "clause_outputs",
     "combine",
+    "fire_clauses",
     "fit",
     "include_bits",
     "literal_states",

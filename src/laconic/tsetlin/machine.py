@@ -106,16 +106,21 @@ def fit(
     rng: np.random.Generator,
     *,
     epochs: int = 1,
+    negatives: ArrayLike | None = None,
     threads: int = 1,
     on_epoch: Callable[[int], None] | None = None,
 ) -> None:
     """Trains in place on 0/1 samples and labels below n_classes; `on_epoch` hears the number of epochs done.
+
+    Each sample also speaks against one other class, drawn from `negatives`: a set with all labels in it, by default all
+    classes. Classes outside it stay untrained.
 
     The result depends on machine, data and rng alone. Classes train in parallel; a coalesced machine has one bank and
     trains on one thread.
     """
     packed = pack(machine.shape, x)
     labels = _check_labels(y, len(packed), machine.n_classes)
+    drawn_from = _check_negatives(negatives, labels, machine.n_classes)
     shape, is_flat = machine.shape, machine.shape.is_flat
     tables, stride = geometry(shape), include_stride(shape)
     train = _trainer(is_flat)
@@ -127,7 +132,7 @@ def fit(
     rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
 
     with _workers(threads) as run:
-        for done, events in _event_chunks(labels, machine, rng, epochs, in_epochs=on_epoch is not None):
+        for done, events in _event_chunks(labels, drawn_from, machine, rng, epochs, in_epochs=on_epoch is not None):
 
             def train_bank(bank: int, events: list[kernels.Events] = events) -> None:
                 room = rooms.pop()
@@ -173,8 +178,27 @@ def _check_labels(y: ArrayLike, n_samples: int, n_classes: int) -> NDArray[np.in
     return labels.astype(np.int32)
 
 
+def _check_negatives(negatives: ArrayLike | None, labels: NDArray[np.int32], n_classes: int) -> NDArray[np.int32]:
+    """Sorted; all classes by default."""
+    if negatives is None:
+        return np.arange(n_classes, dtype=np.int32)
+    chosen = np.unique(np.asarray(negatives, np.int32))
+    if not np.isin(chosen, np.arange(n_classes)).all() or not np.isin(labels, chosen).all():
+        raise ValueError(
+            f"negatives are {chosen.tolist()}, classes below {n_classes} with all labels {np.unique(labels).tolist()} "
+            "among them were due; np.unique(y) is the least"
+        )
+    return chosen
+
+
 def _event_chunks(
-    labels: NDArray[np.int32], machine: Machine, rng: np.random.Generator, epochs: int, *, in_epochs: bool
+    labels: NDArray[np.int32],
+    negatives: NDArray[np.int32],
+    machine: Machine,
+    rng: np.random.Generator,
+    epochs: int,
+    *,
+    in_epochs: bool,
 ) -> Iterator[tuple[int, list[kernels.Events]]]:
     """(epochs done, events per bank): several epochs at once where nobody watches."""
     if not isinstance(epochs, int | np.integer) or epochs < 0:
@@ -182,7 +206,7 @@ def _event_chunks(
     at_once = 1 if in_epochs else max(1, EVENTS_PER_CHUNK // max(1, 2 * len(labels)))
     for start in range(0, epochs, at_once):
         done = min(epochs, start + at_once)
-        drawn = [_draw_epoch(labels, machine.n_classes, rng) for _ in range(start, done)]
+        drawn = [_draw_epoch(labels, negatives, rng) for _ in range(start, done)]
         order, target, other = (np.concatenate(column) for column in zip(*drawn, strict=True))
         if machine.coalesced:
             yield done, [kernels.Events(len(order), order, target, other)]
@@ -190,14 +214,16 @@ def _event_chunks(
             yield done, _events_by_class(order, target, other, machine.n_classes)
 
 
-def _draw_epoch(labels: NDArray[np.int32], n_classes: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], ...]:
+def _draw_epoch(
+    labels: NDArray[np.int32], negatives: NDArray[np.int32], rng: np.random.Generator
+) -> tuple[NDArray[np.int32], ...]:
     """Samples in random order, their classes, and for each one other class (-1 if there is none)."""
     order = rng.permutation(len(labels)).astype(np.int32)
     target = labels[order]
-    if n_classes == 1:
+    if len(negatives) < 2:
         return order, target, np.full_like(target, -1)
-    other = rng.integers(0, n_classes - 1, len(order), dtype=np.int32)
-    return order, target, other + (other >= target)
+    place = rng.integers(0, len(negatives) - 1, len(order), dtype=np.int32)
+    return order, target, negatives[place + (place >= np.searchsorted(negatives, target))]
 
 
 def _events_by_class(

@@ -24,6 +24,7 @@ class Server:
 @dataclass
 class Client:
     machine: tm.Machine
+    chooses: NDArray[np.bool_]  # [class] among which
 
 
 class LocalTM(Algorithm):
@@ -32,6 +33,7 @@ class LocalTM(Algorithm):
     specificity: float = 5.0  # s: the larger, the more literals a clause keeps
     patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
     epochs: int = 10  # local epochs a round
+    own_negatives: bool = False  # clauses learn to tell apart, and choose among, only the classes a client holds
 
     def __post_init__(self) -> None:
         check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1)
@@ -44,16 +46,20 @@ class LocalTM(Algorithm):
 
     def start_client(self, task: Task, site: Site) -> Client:
         shape = choose_shape(task, self.patch)
-        return Client(
-            tm.build(shape, task.n_classes, self.n_clauses, threshold=self.threshold, specificity=self.specificity)
+        machine = tm.build(
+            shape, task.n_classes, self.n_clauses, threshold=self.threshold, specificity=self.specificity
         )
+        return Client(machine, np.ones(task.n_classes, np.bool_))
 
     @on_client
     def train(self, client: Client, _: Message, site: Site) -> None:
-        tm.fit(client.machine, *site.train, site.rng, epochs=self.epochs)
+        if self.own_negatives:
+            client.chooses = np.bincount(site.train.y, minlength=client.machine.n_classes) > 0
+        negatives = np.flatnonzero(client.chooses)
+        tm.fit(client.machine, *site.train, site.rng, epochs=self.epochs, negatives=negatives)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return []
 
     def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return classify(client.machine, x)
+        return classify(client.machine, x, client.chooses)

@@ -1,0 +1,91 @@
+"""A linear head on 0/1 features that clients with different classes train together.
+
+A client adds the log of its own class shares to the head's logits, so that the head learns what a feature says of a
+class and not how often one client meets it. Only then do the heads of clients with other shares have a useful mean.
+
+All sums are exact: features are halves, weights and residuals lie on a grid. So the number of threads, which orders a
+sum, cannot change a bit of the result.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+GRID_BITS = 24  # products of halves with this grid add up exactly in float64 below 2^28
+
+
+class Lesson(NamedTuple):
+    """What a head is trained on: some examples of the classes that a client holds."""
+
+    features: Matrix  # [example, 1 + feature], see as_features
+    places: NDArray[np.int64]  # [example] its class, as a place among the held ones
+    log_shares: Matrix  # [held class]
+
+
+def as_features(fired: NDArray[np.bool_]) -> Matrix:
+    """[example, 1 + feature]: a one for the bias, then 1/2 where it fired and -1/2 where it did not."""
+    return np.concatenate([np.ones((len(fired), 1)), fired - 0.5], axis=1)
+
+
+def log_shares(labels: NDArray[np.int64], held: NDArray[np.int64]) -> Matrix:
+    """[held class] of the labels that are held; a class without any counts for half an example."""
+    counts = np.maximum(np.array([np.count_nonzero(labels == label) for label in held], np.float64), 0.5)
+    shares: Matrix = np.log(counts / counts.sum())
+    return shares
+
+
+def log_chances(head: Matrix, features: Matrix, shares: Matrix) -> Matrix:
+    """[example, held class] log of the probabilities; head: [held class, 1 + feature]."""
+    logits = features @ head.T + shares
+    logits -= logits.max(axis=1, keepdims=True)
+    chances: Matrix = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return chances
+
+
+def judge(head: Matrix, lesson: Lesson) -> tuple[float, Matrix]:
+    """The mean cross-entropy and its gradient [held class, 1 + feature]."""
+    chances, mine = log_chances(head, lesson.features, lesson.log_shares), np.arange(len(lesson.places))
+    missed = np.exp(chances)
+    missed[mine, lesson.places] -= 1
+    n_examples = max(len(mine), 1)
+    return -float(chances[mine, lesson.places].sum()) / n_examples, snap(missed).T @ lesson.features / n_examples
+
+
+def train(head: Matrix, lesson: Lesson, *, steps: int, rate: float, decay: float) -> Matrix:
+    """Gradient descent on all examples at once; `rate` is shared out among the features.
+
+    The loss bends at most as sharply as the features are many, so that a rate does for any number of them; a step that
+    goes too far all the same, and raises the loss, is taken back and the next ones are half as long.
+    """
+    rate /= lesson.features.shape[1]
+    loss, slope = judge(head, lesson)
+    for _ in range(steps):
+        ahead = snap(head - rate * (slope + decay * head))
+        loss_ahead, slope_ahead = judge(ahead, lesson)
+        if loss_ahead > loss:
+            rate /= 2
+        else:
+            head, loss, slope = ahead, loss_ahead, slope_ahead
+    return head
+
+
+def snap(values: Matrix) -> Matrix:
+    return np.ldexp(np.rint(np.ldexp(values, GRID_BITS)), -GRID_BITS)
+
+
+# ---------------------------------------------------------------- few bits
+def quantise(rows: Matrix, limit: int) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    """Whole numbers within ±limit, and for each row the exponent of its scale, the smallest power of 2 that will do.
+
+    Powers of 2 seldom change from round to round, so that numbers sent again differ little from those sent before.
+    """
+    largest = np.maximum(np.abs(rows).max(axis=1, initial=0), 2.0**-GRID_BITS)
+    exponents = np.ceil(np.log2(largest / limit)).astype(np.int8)
+    numbers = np.rint(np.ldexp(rows, -exponents[:, None].astype(np.int64)))
+    return numbers.astype(np.int8), exponents
+
+
+def dequantise(numbers: NDArray[np.integer[Any]], exponents: NDArray[np.integer[Any]]) -> Matrix:
+    return np.ldexp(numbers.astype(np.float64), exponents[:, None].astype(np.int64))
