@@ -15,7 +15,7 @@ from laconic.runs.prepare import ClientData
 from laconic.runs.run import run
 
 TASK = Task((4, 4), 3, 4)
-METHOD = ClausePool(n_clauses=10, epochs=20, threshold=10, min_examples=2)
+METHOD = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2)
 N_LITERALS = 32
 NONE_RIGHT = np.zeros(len(BLENDS), np.int64)
 
@@ -188,7 +188,7 @@ def test_the_control_sends_nothing() -> None:
 
 
 def test_a_refresh_that_is_lost_is_asked_for_again_before_the_head() -> None:
-    method = ClausePool(n_clauses=6, epochs=1, threshold=10, min_examples=2, refresh_every=2)
+    method = ClausePool(n_clauses=6, epochs=1, threshold=10, n_offered=1, min_examples=2, refresh_every=2)
     fleet = make_fleet(method, lost_replies=0.4)
     server = method.start_server(TASK, fleet)
     for number in range(1, 13):

@@ -81,7 +81,7 @@ class ClausePool(Algorithm):
     specificity: float = 5.0  # s: the larger, the more literals a clause keeps
     patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
     epochs: int = 30  # of a client's own machine, before it offers clauses
-    n_offered: int = 1  # clauses that a client offers of each class
+    n_offered: int = 2  # clauses that a client offers of each class
     min_examples: int = 10  # of a class, to offer clauses of it
     steps: int = 10  # gradient steps on the head a round
     rate: float = 170.0  # of these steps, shared out among the clauses of the pool
