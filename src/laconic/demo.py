@@ -12,10 +12,11 @@ import typer
 if TYPE_CHECKING:
     from laconic.tsetlin.machine import Machine
 
-METHODS = ("local-tm", "fedtm")
+METHODS = ("local-tm", "fedtm", "clausepool")
 SETTINGS = (
     *("rounds=10", "data.name=digits", "data.clients=10", "data.partition=dirichlet", "data.alpha=0.1"),
-    *("method.n_clauses=100", "method.epochs=10"),
+    *("method.n_clauses=100", "method.threshold=150", "local-tm.epochs=10", "fedtm.epochs=10"),
+    "local-tm.own_negatives=true",  # as clausepool's machines have it
 )
 N_SHOWN = 3  # rules
 LEAST_PRECISION = 0.9  # of a rule worth showing
