@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from laconic.tsetlin.geometry import SLOTS_PER_WORD, Shape, aligned, geometry
 from laconic.tsetlin.packing import Packed, include_stride, pack
 
 logger = logging.getLogger(__name__)
+_compiling = Lock()
 
 INCLUDE = 128  # an automaton in this state or above includes its literal
 FRESH = INCLUDE - 1
@@ -156,8 +158,13 @@ def fit(
                 on_epoch(done)
 
 
-@cache
 def _trainer(is_flat: bool) -> Any:
+    with _compiling:  # else threads that start together would each compile one
+        return _make_trainer(is_flat)
+
+
+@cache
+def _make_trainer(is_flat: bool) -> Any:
     train = kernels.make_trainer(is_flat)
     if not any(Path(train.stats.cache_path).glob(f"{Path(kernels.__file__).stem}.*.nbi")):
         logger.warning("laconic: compiling the Tsetlin kernels for this CPU; takes about 15 s, once")
