@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laconic.algorithms import METHODS
+from laconic.algorithms import METHODS, Method
 from laconic.runs.config import (
     Config,
     ConfigError,
@@ -219,3 +219,11 @@ def test_sizes_are_read_in_thousands_and_in_1024s(text: str, n_bytes: int) -> No
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"write e\.g\. 800, 10kB"):
         parse_bytes(text)
+
+
+def test_a_method_whose_extra_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    needy = Method("needy", "networks", "package_that_nobody_has.needy:Needy", "none", "nothing", extra="nn")
+    monkeypatch.setitem(METHODS, "needy", needy)
+    with pytest.raises(ConfigError, match=r'needs .*pip install "laconic\[nn\]"') as caught:
+        read_config(None, ["method.name=needy"])
+    assert caught.value.code == "E140"
