@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -21,7 +21,7 @@ from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.runs.prepare import ClientData
 from laconic.runs.run import play
-from laconic.tsetlin.booleanize import QuantileThermometer, Thermometer
+from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
 
 RoundHook = Callable[[int, dict[str, int]], None]  # (rounds done, bytes of the last one by direction)
 
@@ -63,7 +63,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         owners = self._check_groups(groups, len(rows))
         self.clients_, clients = np.unique(owners, return_inverse=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self.booleanizer_ = self._choose_booleanizer(rows)
+        self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
         if self.booleanizer_ is not None:
             self.booleanizer_.fit(rows)
         bits = self._booleanize(rows)
@@ -121,15 +121,6 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(owners) != n_rows:
             raise ValueError(f"groups has {len(owners)} entries for {n_rows} rows; name the client of each row")
         return np.asarray(owners)
-
-    def _choose_booleanizer(self, rows: NDArray[Any]) -> Any:
-        if not isinstance(self.booleanizer, str):
-            return None if self.booleanizer is None else clone(self.booleanizer)
-        if self.booleanizer != "auto":
-            raise ValueError(f"booleanizer is {self.booleanizer!r}; give a transformer, None for 0/1 data, or 'auto'")
-        if rows.dtype.kind in "bui" and rows.min() >= 0 and rows.max() <= 1:
-            return None
-        return QuantileThermometer() if self.input_shape_ is None else Thermometer(top=float(rows.max()))
 
     def _booleanize(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.booleanizer_ is None else np.asarray(self.booleanizer_.transform(rows))

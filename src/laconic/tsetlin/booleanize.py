@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 _CHUNK_VALUES = 2**16  # keeps the temporaries of one chunk in a core's cache
@@ -185,6 +185,17 @@ class QuantileThermometer(_Booleanizer):
         x = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         bits = [column[:, None] > np.array(levels) for column, levels in zip(x.T, self.thresholds_, strict=True)]
         return np.concatenate(bits, axis=1).view(np.uint8)
+
+
+def choose_booleanizer(given: Any, rows: NDArray[Any], *, are_images: bool) -> Any:
+    """An unfitted copy of the transformer given, or None for 0/1 data; "auto" decides by what the rows hold."""
+    if not isinstance(given, str):
+        return None if given is None else clone(given)
+    if given != "auto":
+        raise ValueError(f"booleanizer is {given!r}; give a transformer, None for 0/1 data, or 'auto'")
+    if rows.dtype.kind in "bui" and rows.min() >= 0 and rows.max() <= 1:
+        return None
+    return Thermometer(top=float(rows.max())) if are_images else QuantileThermometer()
 
 
 def _choose_thresholds(column: NDArray[np.floating[Any]], levels: int) -> list[float]:

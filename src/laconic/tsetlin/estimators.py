@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from laconic.tsetlin.booleanize import Bit, QuantileThermometer, Thermometer
+from laconic.tsetlin.booleanize import Bit, Thermometer, choose_booleanizer
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import Machine, build, build_coalesced, class_sums, clause_outputs, fit
 from laconic.tsetlin.rules import Evidence, Flag, Rule, read_rules
@@ -136,7 +136,7 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     def _start(self, rows: NDArray[Any]) -> None:
         """Fits the booleanizer and builds the machine."""
         self._rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        self.booleanizer_ = self._choose_booleanizer(rows)
+        self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.image_shape_ is not None)
         if self.booleanizer_ is not None:
             self.booleanizer_.fit(self._as_images(rows))
         self.machine_ = self._build(
@@ -146,17 +146,6 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             specificity=self.specificity,
             boost=self.boost,
         )
-
-    def _choose_booleanizer(self, rows: NDArray[Any]) -> Any:
-        if not isinstance(self.booleanizer, str):
-            return None if self.booleanizer is None else clone(self.booleanizer)
-        if self.booleanizer != "auto":
-            raise ValueError(f"booleanizer is {self.booleanizer!r}; give a transformer, None for 0/1 data, or 'auto'")
-        if rows.dtype.kind in "bui" and rows.min() >= 0 and rows.max() <= 1:
-            return None
-        if self.image_shape_ is None:
-            return QuantileThermometer()
-        return Thermometer(top=float(rows.max()))
 
     def _as_images(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.image_shape_ is None else rows.reshape(len(rows), *self.image_shape_)
