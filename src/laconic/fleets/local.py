@@ -4,6 +4,8 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from laconic.algorithm import ClientId
 from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home, Host, Reply, Request, Score
@@ -18,6 +20,7 @@ class LocalFleet(BaseFleet):
         super().__init__(home, conditions, on_progress)
         self._host = Host(home)
         self._pool = ThreadPoolExecutor(workers)
+        self._limits = threadpool_limits(1)  # a worker each: threads of BLAS would only get in their way
 
     def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:
         self._host.forget_decoded()
@@ -49,3 +52,4 @@ class LocalFleet(BaseFleet):
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
+        self._limits.restore_original_limits()

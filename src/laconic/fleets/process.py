@@ -8,6 +8,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
+from threadpoolctl import threadpool_limits
+
 from laconic.algorithm import ClientId
 from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home, Host, Reply, Request, Score
@@ -116,6 +118,7 @@ class ProcessFleet(BaseFleet):
 def serve(pipe: Connection) -> None:
     """A worker's life: jobs in, results out, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+    threadpool_limits(1)  # as many processes as cores: threads of BLAS would only get in their way
     host: Host | None = None
     while True:
         try:
