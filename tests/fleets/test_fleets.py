@@ -106,6 +106,30 @@ def test_gossip_is_counted_for_each_pair(open_local) -> None:
     assert len({counts.sent_bytes for counts in pairs.values()}) <= 2
 
 
+def test_a_damaged_reply_is_refused_by_name_and_the_round_goes_on(open_local, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = MeanLabel()
+    fleet = open_local(method)
+    honest = fleet._perform
+
+    def damage(requests):
+        for reply in honest(requests):
+            data = reply.encoded.data
+            worse = bytes([*data[:-1], data[-1] ^ 1]) if reply.client == 2 else data
+            yield reply._replace(encoded=reply.encoded._replace(data=worse))
+
+    monkeypatch.setattr(fleet, "_perform", damage)
+    replies = fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    assert sorted(replies) == [0, 1, 3, 4, 5]
+    (line,) = fleet.refused
+    assert "client 2: reply to tell refused (checksum fails" in line
+    assert (
+        fleet.ledger.total(client=2, direction="up").sent_bytes
+        == fleet.ledger.total(client=3, direction="up").sent_bytes
+    )
+    monkeypatch.undo()
+    assert len(fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))) == 6  # both ends still agree
+
+
 @pytest.mark.parametrize(
     ("ask", "words"),
     [

@@ -28,7 +28,7 @@ from laconic.fleets.host import (
 )
 from laconic.fleets.store import Store
 from laconic.state import freeze, thaw
-from laconic.wire import Encoded, Hop, Ledger, Message
+from laconic.wire import Encoded, Hop, Ledger, Message, WireError
 
 T = TypeVar("T", Reply, Score)
 
@@ -75,6 +75,7 @@ class BaseFleet:
         self.client_notes: dict[ClientId, dict[str, float]] = {}
         self.replied: set[ClientId] = set()
         self.n_lost = 0
+        self.refused: list[str] = []  # replies that were no sound messages, in words
         self._spent: Counter[ClientId] = Counter()
 
     def note(self, **numbers: float) -> None:
@@ -99,9 +100,15 @@ class BaseFleet:
         for reply in self._gather(requests):
             client, link = reply.client, links[reply.client]
             agreed, base = link.held.get(known.name, (None, None))
-            answer = self._decode(known, reply.encoded.data, base.up if base else None)
+            hop = Hop(self.round, known.name, "up", client)
+            try:
+                answer = self._decode(known, reply.encoded.data, base.up if base else None)
+            except WireError as error:  # what one client sends must not stop the others
+                self._record(hop, wire.EMPTY, Encoded(reply.encoded.data, {}))
+                self.refused.append(f"round {self.round}, client {client}: reply to {known.name} refused ({error})")
+                continue
             if answer is not None:
-                self._record(Hop(self.round, known.name, "up", client), answer, reply.encoded)
+                self._record(hop, answer, reply.encoded)
             if not self._is_lost(client):
                 replies[client] = answer
                 link.held[known.name] = (free_slot(agreed), Exchange(sent[client], answer))

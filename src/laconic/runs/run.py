@@ -175,10 +175,12 @@ class _Loop:
         started, fleet, method = perf_counter(), self.fleet, self.config.method
         fleet.begin(round)
         server, trouble = play(method, self.prepared.task, server, fleet)
-        if trouble:
-            log_event(self.folder, f"round {round} is void: {trouble}")
+        news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
+        news += [f"round {round} is void: {trouble}"] if trouble else []
+        for line in news:
+            log_event(self.folder, line)
             if self.watch:
-                self.watch.said(f"round {round} is void: {trouble}")
+                self.watch.said(line)
         trained = perf_counter()
         is_last = round == self.config.rounds
         scores = fleet.evaluate() if round and (is_last or round % self.config.evaluate_every == 0) else None
