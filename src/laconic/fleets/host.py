@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from weakref import ref
 
 import numpy as np
 
@@ -87,11 +88,18 @@ class Home:
     on_disk: bool = False  # states live there between steps
 
 
+class Decoded(NamedTuple):
+    """A message, and what it was coded against while that is still held; states on disk come and go."""
+
+    base: Callable[[], Message | None]
+    message: Message
+
+
 class Host:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.cells: Store[Cell] = Store(home.folder, "client", self._freeze, self._thaw, on_disk=home.on_disk)
-        self._decoded: dict[tuple[str, bytes, int], Message] = {}
+        self._decoded: dict[tuple[str, bytes], Decoded] = {}
         self._lock = threading.Lock()
 
     def perform(self, request: Request) -> Reply:
@@ -147,13 +155,17 @@ class Host:
         """A message sent to many is decoded once, and held once."""
         if not step.message.schema:
             return wire.EMPTY
-        key = (step.name, body, id(base))
-        message = self._decoded.get(key)
-        if message is None:
-            fresh = wire.decode(step.message, body, base).snapshot()
-            with self._lock:
-                message = self._decoded.setdefault(key, fresh)
-        return message
+        key = (step.name, body)
+        with self._lock:
+            known = self._decoded.get(key)
+        if known is not None and known.base() is base:
+            return known.message
+        message = wire.decode(step.message, body, base).snapshot()
+        with self._lock:
+            known = self._decoded.get(key)
+            if known is None or known.base() is not base:
+                known = self._decoded[key] = Decoded((lambda: None) if base is None else ref(base), message)
+        return known.message
 
     def _freeze(self, cell: Cell) -> bytes:
         held = {
