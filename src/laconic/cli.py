@@ -164,7 +164,7 @@ def check(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Validate an experiment and estimate bytes, memory and time; no training.
+    """Validate an experiment and estimate bytes, memory and time, from two rounds that train next to nothing.
 
     EXP.TOML: a file made by laconic init; without it everything is at its default.
     """

@@ -16,6 +16,7 @@ from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.prepare import Prepared, prepare
+from laconic.runs.run import play
 from laconic.state import freeze
 from laconic.wire import Ledger
 
@@ -60,9 +61,9 @@ def try_out(config: Config, prepared: Prepared, epochs: int) -> tuple[Ledger, fl
     home = Home(method, prepared.task, prepared.source, config.seed)
     conditions = Conditions(config.fleet.participation)
     with closing(LocalFleet(home, conditions, lambda what, done, total: None, config.fleet.n_workers)) as fleet:
-        server = method.start_server(prepared.task, fleet)
-        for number in range(1, ROUNDS + 1):
+        server = None
+        for number in range(ROUNDS + 1):
             started = perf_counter()
             fleet.begin(number)
-            method.run_round(server, fleet)
+            server, _ = play(method, prepared.task, server, fleet)
         return fleet.ledger, perf_counter() - started
