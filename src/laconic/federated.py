@@ -146,7 +146,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             server = None
             for number in range(self.rounds + 1):
                 fleet.begin(number)
-                server, _ = play(home.algorithm, home.task, server, fleet)
+                server, _ = play(home.algorithm, home.task, server, fleet, is_evaluated=number == self.rounds)
                 totals = {way: fleet.ledger.total(direction=way).sent_bytes for way in ("up", "down", "peer")}
                 self.traffic_.append(totals)
                 if self.on_round is not None and number:

@@ -94,7 +94,7 @@ class BaseFleet:
             agreed, base = link.held.get(known.name, (None, None))
             frame = self._encode(known, agreed, message, base.down if base else None, encoded)
             self._record(Hop(self.round, known.name, "down", client), message, frame[0])
-            sent[client] = frame[1] if message.schema else None
+            sent[client] = frame[1]
             requests.append(Request(known.name, client, self.round, self._call, frame[0].data))
         replies: dict[ClientId, Any] = {}
         for reply in self._gather(requests):
@@ -111,7 +111,7 @@ class BaseFleet:
                 self._record(hop, answer, reply.encoded)
             if not self._is_lost(client):
                 replies[client] = answer
-                link.held[known.name] = (free_slot(agreed), Exchange(sent[client], answer))
+                link.held[known.name] = (free_slot(agreed), Exchange.of(sent[client], answer))
                 self._links.put(client, link)
         self.n_lost += len(requests) - len(replies)
         self.replied |= replies.keys()
