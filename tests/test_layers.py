@@ -10,6 +10,7 @@ ROOT = Path(laconic.__file__).parent
 MAY_IMPORT: dict[str, set[str]] = {
     "wire": set(),
     "tsetlin": set(),
+    "networks": set(),
     "data": set(),
     "aggregate": set(),
     "linear": set(),
