@@ -126,8 +126,8 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    # The setting, a whole number or a share, that a byte budget turns down; "" if there is none. A method with a setting budget_bytes
-    # is told the budget in it, and keeps it by itself.
+    # The setting, a whole number or a share, that a byte budget turns down; "" if there is none. A method with a
+    # setting budget_bytes is told the budget in it, and keeps it by itself.
     budget_knob: ClassVar[str] = ""
     takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
 
