@@ -223,6 +223,8 @@ def unknown_key(key: str, where: str, keys: Iterable[str], method: str) -> Confi
         return ConfigError(
             "E102", f"{key} is a section; write {key}.name=..., or [{key}] and under it name = ...", where
         )
+    if section in keys:
+        return ConfigError("E102", f"{section} is a setting and no section; write {section} = ...", where)
     groups = {other.rpartition(".")[0] for other in keys}
     if section and section not in {*SECTIONS, *groups}:
         close = difflib.get_close_matches(section, SECTIONS, n=1)
