@@ -97,15 +97,23 @@ class BaseFleet:
             sent[client] = frame[1]
             requests.append(Request(known.name, client, self.round, self._call, frame[0].data))
         replies: dict[ClientId, Any] = {}
-        for reply in self._gather(requests):
-            client, link = reply.client, links[reply.client]
-            agreed, base = link.held.get(known.name, (None, None))
-            hop = Hop(self.round, known.name, "up", client)
+        answers: dict[ClientId, Message | WireError | None] = {}
+
+        def read(reply: Reply) -> None:
+            """As it comes, while other clients are still at work."""
+            _, base = links[reply.client].held.get(known.name, (None, None))
             try:
-                answer = self._decode(known, reply.encoded.data, base.up if base else None)
+                answers[reply.client] = self._decode(known, reply.encoded.data, base.up if base else None)
             except WireError as error:  # what one client sends must not stop the others
+                answers[reply.client] = error
+
+        for reply in self._gather(requests, read):
+            client, link, answer = reply.client, links[reply.client], answers[reply.client]
+            agreed, _ = link.held.get(known.name, (None, None))
+            hop = Hop(self.round, known.name, "up", client)
+            if isinstance(answer, WireError):
                 self._record(hop, wire.EMPTY, Encoded(reply.encoded.data, {}))
-                self.refused.append(f"round {self.round}, client {client}: reply to {known.name} refused ({error})")
+                self.refused.append(f"round {self.round}, client {client}: reply to {known.name} refused ({answer})")
                 continue
             if answer is not None:
                 self._record(hop, answer, reply.encoded)
@@ -230,23 +238,26 @@ class BaseFleet:
                     f"the budget is {limit}"
                 )
 
-    def _gather(self, requests: Sequence[Request]) -> list[Reply]:
-        """By client, so that the ledger does not depend on who was first."""
+    def _gather(self, requests: Sequence[Request], read: Callable[[Reply], None] = lambda reply: None) -> list[Reply]:
+        """By client, so that the ledger does not depend on who was first; read: of each as it comes."""
         if not requests:
             return []
-        replies = self._watch(self._perform(requests), requests[0].step, len(requests))
+        replies = self._watch(self._perform(requests), requests[0].step, len(requests), read)
         for reply in replies:
             if reply.notes:
                 self.client_notes.setdefault(reply.client, {}).update(reply.notes)
         return replies
 
-    def _watch(self, results: Generator[T], what: str, n_due: int) -> list[T]:
+    def _watch(
+        self, results: Generator[T], what: str, n_due: int, read: Callable[[T], None] = lambda result: None
+    ) -> list[T]:
         """All of them in order of client; those who watch hear of each."""
         self._on_progress(what, 0, n_due)
         done = []
         with closing(results):
             for result in results:
                 done.append(result)
+                read(result)
                 self._on_progress(what, len(done), n_due)
         return sorted(done, key=lambda result: result.client)
 
