@@ -87,7 +87,8 @@ class BaseFleet:
         known = self._step(step)
         self._call += 1
         requests, links, sent = [], {}, {}
-        encoded: dict[tuple[int, int], tuple[Encoded, Message]] = {}  # a message that goes to many is encoded once
+        # a message that goes to many is encoded once, and its bytes are held once
+        encoded: dict[tuple[int, int, int | None], tuple[Encoded, Message]] = {}
         for client in self._check_clients(messages):
             message = messages[client]
             link = links[client] = self._links.get(client) or Link()
@@ -210,17 +211,17 @@ class BaseFleet:
         agreed: int | None,
         message: Message,
         base: Message | None,
-        memo: dict[tuple[int, int], tuple[Encoded, Message]],
+        memo: dict[tuple[int, int, int | None], tuple[Encoded, Message]],
     ) -> tuple[Encoded, Message]:
         """The frame, and the message as both ends will hold it."""
         if type(message) is not step.message:
             raise TypeError(f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}")
-        key = (id(message), id(base))
+        key = (id(message), id(base), agreed)
         if key not in memo:
             kept = message.snapshot()
-            memo[key] = (wire.encode_detailed(kept, base) if message.schema else NOTHING, kept)
-        coded, kept = memo[key]
-        return Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
+            coded = wire.encode_detailed(kept, base) if message.schema else NOTHING
+            memo[key] = Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
+        return memo[key]
 
     def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
         return wire.decode(step.reply, data, base).snapshot() if step.reply is not None and data else None
