@@ -35,6 +35,7 @@ class Spec:
     n_classes: int
     peak: float = 0.0  # the largest value of a pixel, which becomes 1 as 0 becomes -1; 0: inputs stay as they are
     head: str = "head"  # the last layer's name in the module
+    n_features: int = 0  # that the head gets from any body; 0: as many as the body makes
 
 
 class Piece(NamedTuple):
@@ -102,7 +103,7 @@ class Live:
         torch.set_num_threads(1)  # workers are many, and the order of sums must not depend on cores
         self.spec = spec
         name = choose_model(spec.input_shape) if spec.model == "auto" else spec.model
-        self.module = make_module(name, spec.input_shape, spec.n_classes)
+        self.module = make_module(name, spec.input_shape, spec.n_classes, spec.n_features)
         try:
             head = self.module.get_submodule(spec.head)
         except AttributeError:
