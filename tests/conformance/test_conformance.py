@@ -21,7 +21,17 @@ TOYS = (
     Method("mean-label", "toys", "mean_label:MeanLabel", "none", "a mean"),
     Method("rumour", "toys", "rumour:Rumour", "none", "bits and whispers"),
 )
-SMALL = {"n_clauses": 8, "epochs": 1, "threshold": 20, "min_examples": 2}  # of those settings that a method has
+SMALL = {
+    "n_clauses": 8,
+    "epochs": 1,
+    "threshold": 20,
+    "min_examples": 2,
+    "n_features": 20,
+    "cps_dims": 5,
+    "ppa": "true",
+    "cpkd": "true",
+    "server_epochs": 3,
+}  # of those settings that a method has
 N_CLIENTS, N_ROUNDS = 5, 3
 
 

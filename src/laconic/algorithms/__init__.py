@@ -74,6 +74,22 @@ METHODS = {
             "down: the network; up: how training changed it",
             "nn",
         ),
+        Method(
+            "fedproto",
+            "networks",
+            "laconic.algorithms.networks.fed_proto:FedProto",
+            "FedProto: Federated Prototype Learning across Heterogeneous Clients, 2022; sparse and private prototypes",
+            "up: mean features of each class held, some dimensions with cps_dims; down: their means over clients",
+            "nn",
+        ),
+        Method(
+            "fedtgp",
+            "networks",
+            "laconic.algorithms.networks.fed_tgp:FedTGP",
+            "FedTGP: Trainable Global Prototypes with Adaptive-Margin-Enhanced Contrastive Learning, 2024",
+            "up: mean features of each class held, some dimensions with cps_dims; down: targets trained at the server",
+            "nn",
+        ),
     )
 }
 

@@ -48,10 +48,10 @@ def make_module(name: str, input_shape: tuple[int, ...], n_classes: int, n_featu
     else:
         raise ValueError(f'model "{name}" is unknown; there are {", ".join(MODELS)}, or package.module:Class')
     try:
-        module = maker(input_shape, n_classes)
-        if n_features and isinstance(module, Network):
-            module.resize_features(n_features)
-        return module
+        made = maker(input_shape, n_classes)
+        if n_features and isinstance(made, Network):
+            made.resize_features(n_features)
+        return made
     except RuntimeError as error:  # torch's, of shapes
         raise ValueError(f'model "{name}" takes no examples of shape {input_shape}: {error}') from error
 

@@ -111,6 +111,9 @@ class Live:
             raise ValueError(
                 f'model "{spec.model}" has no layer "{spec.head}"; name its head: {", ".join(names)}'
             ) from None
+        n_features = getattr(head, "in_features", spec.n_features)
+        if spec.n_features and n_features != spec.n_features:
+            raise ValueError(f'the head of "{spec.model}" takes {n_features} features, {spec.n_features} are due')
         self.layout = describe(self.module, head)
         self.flat = torch.empty(self.layout.size)
         self.gradient = torch.zeros(self.layout.n_trained)
