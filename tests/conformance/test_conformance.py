@@ -27,6 +27,7 @@ SMALL = {
     "threshold": 20,
     "min_examples": 2,
     "n_features": 20,
+    "aux_model": "shuffle-small",
     "cps_dims": 5,
     "ppa": "true",
     "cpkd": "true",
