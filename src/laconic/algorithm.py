@@ -115,6 +115,9 @@ class Fleet(Protocol):
 
     def note(self, **numbers: float) -> None: ...
 
+    def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
+        """For the record, as `note`: [client, client] of these clients, such as how alike they are."""
+
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def sets(*more: str) -> list[str]:
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "traffic")]
+    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "traffic")]
     files += (folder / "checkpoints").glob("*.safetensors")
     return {file.name: file.read_bytes() for file in files}
 
