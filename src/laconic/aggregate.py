@@ -60,7 +60,8 @@ def jaccard(sets: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
     """[i, j] the share of what either has that both have; 0 for two that have nothing."""
     members = np.array([each.ravel() for each in sets], np.float64)
     both, sizes = members @ members.T, members.sum(axis=1)
-    return both / np.maximum(sizes[:, None] + sizes - both, 1)
+    shares: NDArray[np.float64] = both / np.maximum(sizes[:, None] + sizes - both, 1)
+    return shares
 
 
 def mean_of_pairs(matrix: NDArray[np.float64]) -> float:

@@ -80,7 +80,7 @@ class BaseFleet:
         self.replied: set[ClientId] = set()
         self.n_lost = 0
         self.refused: list[str] = []  # replies that were no sound messages, in words
-        self._spent: Counter[ClientId] = Counter()
+        self.spent: Counter[ClientId] = Counter()  # bytes both ways
 
     def note(self, **numbers: float) -> None:
         self.notes |= {name: float(number) for name, number in numbers.items()}
@@ -88,7 +88,9 @@ class BaseFleet:
     def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
         for name, matrix in matrices.items():
             if matrix.shape != (len(clients), len(clients)):
-                raise ValueError(f"{name} is {matrix.shape}; a row and a column for each of {len(clients)} clients are due")
+                raise ValueError(
+                    f"{name} is {matrix.shape}; a row and a column for each of {len(clients)} clients are due"
+                )
             self.pair_notes[name] = (list(clients), matrix)
 
     def ask(
@@ -232,11 +234,11 @@ class BaseFleet:
         for client in (hop.client, hop.peer):
             if client is None:
                 continue
-            self._spent[client] += len(encoded.data)
+            self.spent[client] += len(encoded.data)
             limit = self.conditions.budget_bytes
-            if limit is not None and self._spent[client] > limit:
+            if limit is not None and self.spent[client] > limit:
                 raise OverBudget(
-                    f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self._spent[client]}, "
+                    f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self.spent[client]}, "
                     f"the budget is {limit}"
                 )
 
