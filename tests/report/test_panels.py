@@ -47,7 +47,7 @@ def test_gains_are_paired_by_client_and_counted(tmp_path):
     ]
     gains = [after.accuracy - before.accuracy for before, after in zip(*scores.values(), strict=True)]
     n_better, n_worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-    assert f"{n_better} clients gain, {n_worse} lose" in series["label"]
+    assert f"of 6 clients {n_better} gain, {n_worse} lose" in series["label"]
     assert figure.tables[0].rows[0][1:4] == (str(n_better), str(n_worse), str(6 - n_better - n_worse))
 
 
@@ -63,7 +63,7 @@ def test_two_models_of_a_client_are_set_against_each_other_as_it_noted_them_last
     (series,) = view["series"]
     assert series["dots"][1] == (1, 0.66, 0.58)
     assert series["dots"][2] == (2, 0.72, 0.56)
-    assert "shared is better at 0 clients, private at 6, 0 equal" in series["label"]
+    assert "of 6 clients 0 do better with shared, 6 with private" in series["label"]
 
 
 def test_the_split_is_shown_by_round_beside_what_the_papers_count_would_share(tmp_path):
@@ -108,7 +108,8 @@ def test_the_budget_stands_over_what_the_busiest_client_took(tmp_path):
     assert [point[2] for point in spent["points"]] == [line["busiest_bytes"] for line in lines(folder, "metrics.jsonl")]
     assert {point[2] for point in budget["points"]} == {2_000_000}
     assert budget["label"] == "budget of 2.00 MB"
-    assert figure.tables[0].rows[0][-2:] == ("24", "20")
+    most = max(point[2] for point in spent["points"])
+    assert figure.tables[0].rows[0][-3:] == ("24", "20", f"{24 * 2_000_000 // most:.4g}")
 
 
 @pytest.mark.parametrize(

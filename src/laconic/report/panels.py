@@ -45,14 +45,14 @@ def plot_gain(groups: Sequence[Group]) -> Figure | None:
         dots = [(s.client, s.accuracy - gain, s.accuracy) for s, gain in rise(run, alone)] if alone else []
         if not dots:
             continue
-        better, equal, worse = compare(dots)
-        said = f"{label}: {better} clients gain, {worse} lose, {equal} stay"
+        better, worse = compare(dots)
+        said = f"{label}: of {len(dots)} clients {better} gain, {worse} lose"
         series.append({"label": said, "colour": colour, "dots": dots})
         gains = sorted(up - across for _, across, up in dots)
         points = (
             f"{100 * gain:+.1f}" for gain in (statistics.fmean(gains), statistics.median(gains), gains[0], gains[-1])
         )
-        rows.append((label, str(better), str(worse), str(equal), *points))
+        rows.append((label, str(better), str(worse), str(len(dots) - better - worse), *points))
     if not series:
         return None
     axes = [{"label": f"accuracy, {name}", "unit": "percent"} for name in ("learning alone", "with the method")]
@@ -74,8 +74,8 @@ def plot_models(groups: Sequence[Group]) -> Figure | None:
         for other in others:
             both = sorted(noted[first].keys() & noted[other].keys())
             dots = [(client, noted[first][client], noted[other][client]) for client in both]
-            better, equal, worse = compare(dots)
-            said = f"{label}: {other} is better at {better} clients, {first} at {worse}, {equal} equal"
+            better, worse = compare(dots)
+            said = f"{label}: of {len(dots)} clients {better} do better with {other}, {worse} with {first}"
             axes = {
                 axis: {"label": f"accuracy, {name}", "unit": "percent"} for axis, name in (("x", first), ("y", other))
             }
@@ -97,10 +97,10 @@ def plot_models(groups: Sequence[Group]) -> Figure | None:
     return Figure("models", "Two models of each client", text, "scatter", drawn, tables)
 
 
-def compare(dots: Sequence[Dot]) -> tuple[int, int, int]:
-    """How many lie above the line, on it and below."""
+def compare(dots: Sequence[Dot]) -> tuple[int, int]:
+    """How many lie above the line and below it."""
     above, below = (sum(sign * (up - across) > 1e-12 for _, across, up in dots) for sign in (1, -1))
-    return above, len(dots) - above - below, below
+    return above, below
 
 
 # ---------------------------------------------------------------- what is shared
@@ -156,7 +156,7 @@ def plot_pairs(groups: Sequence[Group]) -> Figure | None:
     text = "A cell is a pair of clients; a stronger colour is more. Clients stand beside those most like them."
     if any(len(pairs.clients) > MOST_DRAWN for _, _, run in list_runs(groups) for pairs in run.pairs):
         text += f" Of more than {MOST_DRAWN} clients some are left out here; pairs.jsonl in the run’s folder has all."
-    return Figure("pairs", "Clients beside each other", text, "heat", views, tables)
+    return Figure("pairs", "How alike the clients are", text, "heat", views, tables)
 
 
 def line_up(pairs: Pairs) -> list[int]:
@@ -189,12 +189,14 @@ def plot_budget(groups: Sequence[Group]) -> Figure | None:
         level = [[r, r, limit, limit, limit] for r in spent]
         series.append({"label": f"budget of {format_bytes(limit)}", "colour": GREY, "points": level})
         counts = [average_last(group, name) for name in ("n_shared", "n_shared_by_paper")]
+        most = max(spent.values())
+        counts.append(counts[0] * limit / most // 1 if counts[0] and most else None)
         rows.append(
             (
                 group.label,
                 format_bytes(limit),
-                format_bytes(max(spent.values())),
-                f"{format_percent(max(spent.values()) / limit)} %",
+                format_bytes(most),
+                f"{format_percent(most / limit)} %",
                 format_bytes(statistics.median(spent.values())),
                 *(NONE if count is None else f"{count:.4g}" for count in counts),
             )
@@ -205,13 +207,18 @@ def plot_budget(groups: Sequence[Group]) -> Figure | None:
     heights = [{p[0]: p[2] for p in one["points"]} for one in unique]
     y = {"label": "bytes of the busiest client, both ways", "unit": "bytes", "log": is_wide(heights), "zero": True}
     headings = ["Method", "Budget", "Busiest client, worst round", "of the budget", "Median round"]
-    headings += ["Clauses shared", "by the paper’s count of the budget"]
-    if all(row[-1] == NONE for row in rows):
-        headings, rows = headings[:5], [row[:5] for row in rows]
+    headings += ["Clauses shared", "by the paper’s count", "at the worst round’s bytes, about"]
     text = (
         "The most that one client sent and received in each round, in bytes really sent, and what it was allowed. "
         "A budget is kept whatever is learned, so most rounds stay below it."
     )
+    if all(row[-2] == NONE for row in rows):
+        headings, rows = headings[:5], [row[:5] for row in rows]
+    else:
+        text += (
+            " The table has how many clauses that lets clients share, how many the paper’s count of the same bytes "
+            "would, and how many would fit if every clause took what it took in the worst round."
+        )
     view = {"label": "", "x": ROUNDS, "y": y, "series": unique}
     return Figure("budget", "Bytes against the budget", text, "lines", [view], [Cells(headings, rows)])
 

@@ -272,7 +272,7 @@ def read_rounds(path: Path) -> tuple[Round, ...]:
     for place, line in read_lines(path, ROUND):
         if rounds and line["round"] != rounds[-1].round + 1:
             raise fault(place, f"round {line['round']}", f"round {rounds[-1].round + 1}")
-        known = dict.fromkeys(LATER) | line
+        known: dict[str, Any] = dict.fromkeys(LATER) | line
         check(place, known, LATER)
         rounds.append(Round(**{field.name: known[field.name] for field in fields(Round)}))
     return tuple(rounds)
