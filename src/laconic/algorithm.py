@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import types
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -158,6 +159,11 @@ class Algorithm(ABC):
 def bound_bytes(messages: Iterable[Message]) -> int:
     """Most that messages of these shapes take on the wire, each behind its frame byte."""
     return sum(bound(message) + FRAME_BYTES for message in messages)
+
+
+def count_affordable(n_bytes: int, sizes: range, list_messages: Callable[[int], Iterable[Message]]) -> int:
+    """How many of the sizes, from small to large, have messages that fit, whatever is in them."""
+    return bisect_right(sizes, n_bytes, key=lambda size: bound_bytes(list_messages(size)))
 
 
 class Step(NamedTuple):

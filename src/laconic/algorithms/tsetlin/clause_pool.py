@@ -6,8 +6,7 @@ merge   clauses: none, they are kept as they came; rows: mean change over those 
 guess   the head's logits + log of the client's own class shares + so many votes of its own machine as served all best
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from laconic import linear
 from laconic import tsetlin as tm
-from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, bound_bytes, on_client
+from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, count_affordable, on_client
 from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape
 from laconic.algorithms.tsetlin.pool import Pool, choose_news, empty_pool, write_offer
 from laconic.wire import EMPTY, Bits, Ints, Message
@@ -211,14 +210,12 @@ class ClausePool(Algorithm):
         n_slots = task.n_classes * self.n_offered * task.n_clients
         if not self.budget_bytes:
             return n_slots, n_slots
-        least = min(LEAST_TOLD, n_slots)
-
-        def afford(list_messages: Callable[[int], list[Message]]) -> int:
-            sizes = range(least + 1, n_slots + 1)
-            return least + bisect_right(sizes, self.budget_bytes, key=lambda n: bound_bytes(list_messages(n)))
-
-        n_known = afford(lambda n: self.list_messages(task, n, least)) if self.n_offered == 1 else n_slots
-        return n_known, min(n_known, afford(lambda n: self.list_messages(task, n_known, n)))
+        n_known, least = n_slots, min(LEAST_TOLD, n_slots)
+        sizes = range(least + 1, n_slots + 1)
+        if self.n_offered == 1:
+            n_known = least + count_affordable(self.budget_bytes, sizes, lambda n: self.list_messages(task, n, least))
+        n_told = least + count_affordable(self.budget_bytes, sizes, lambda n: self.list_messages(task, n_known, n))
+        return n_known, min(n_known, n_told)
 
     def list_messages(self, task: Task, n_known: int, n_told: int) -> list[Message]:
         n_literals, n_mine = choose_shape(task, self.patch).n_literals, task.n_classes * self.n_offered

@@ -5,7 +5,6 @@ round   sampled clients train both machines and send the shared one's weights, t
 merge   weights: mean by examples, blended with the old; include bits: OR of the two; everyone gets the shared machine
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.aggregate import average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, bound_bytes, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, count_affordable, on_client
 from laconic.algorithms.tsetlin.machines import (
     check_at_least,
     check_rebuilding,
@@ -167,8 +166,8 @@ class CSpFedTM(Algorithm):
         """Most clauses per class to share: at most half, and no more than the bytes allow in the worst case."""
         if not self.budget_bytes:
             return self.afford_by_paper(task)
-        counts = range(1, self.n_clauses // 2 + 1)
-        return bisect_right(counts, self.budget_bytes, key=lambda n: bound_bytes(self.list_messages(task, n)))
+        sizes = range(1, self.n_clauses // 2 + 1)
+        return count_affordable(self.budget_bytes, sizes, lambda n: self.list_messages(task, n))
 
     def afford_by_paper(self, task: Task) -> int:
         """The same by the paper's count: of tau, for the download, or of a budget, for both ways."""
