@@ -75,6 +75,7 @@ class Task:
     n_classes: int
     n_clients: int
     levels: int = 1  # bits only: layers come in runs of so many nested thermometer levels
+    peak: float = 0.0  # values only: the largest that a pixel may have; 0: values have no scale of their own
 
 
 @dataclass
@@ -129,9 +130,10 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    # The whole-number setting that a byte budget turns down; "" if there is none. A method with a setting budget_bytes
-    # is told the budget in it, and keeps it by itself.
+    # The setting, a whole number or a share, that a byte budget turns down; "" if there is none. A method with a
+    # setting budget_bytes is told the budget in it, and keeps it by itself.
     budget_knob: ClassVar[str] = ""
+    takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -143,6 +145,9 @@ class Algorithm(ABC):
 
     @abstractmethod
     def run_round(self, server: Any, fleet: Fleet) -> None: ...
+
+    def deliver(self, server: Any, fleet: Fleet) -> None:  # noqa: B027  # most methods leave everyone up to date
+        """Brings everyone up to date, after a round that is evaluated and after the last one; its bytes count too."""
 
     @abstractmethod
     def start_client(self, task: Task, site: Site) -> Any: ...

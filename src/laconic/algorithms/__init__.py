@@ -58,6 +58,22 @@ METHODS = {
             "none: Laconic's own, see docs/methods/clausepool.md",
             "up: a few clauses once, then 4-bit changes of a linear head; down: everyone's clauses once, then the head",
         ),
+        Method(
+            "separate",
+            "networks",
+            "laconic.algorithms.networks.separate:Separate",
+            "none: the control without sharing",
+            "nothing",
+            "nn",
+        ),
+        Method(
+            "fedavg",
+            "networks",
+            "laconic.algorithms.networks.fed_avg:FedAvg",
+            "Communication-Efficient Learning of Deep Networks from Decentralized Data, 2017",
+            "down: the network; up: how training changed it",
+            "nn",
+        ),
     )
 }
 

@@ -99,31 +99,40 @@ class BaseFleet:
         known = self._step(step)
         self._call += 1
         requests, links, sent = [], {}, {}
-        encoded: dict[tuple[int, int], tuple[Encoded, Message]] = {}  # a message that goes to many is encoded once
+        # a message that goes to many is encoded once, and its bytes are held once
+        encoded: dict[tuple[int, int, int | None], tuple[Encoded, Message]] = {}
         for client in self._check_clients(messages):
             message = messages[client]
             link = links[client] = self._links.get(client) or Link()
             agreed, base = link.held.get(known.name, (None, None))
             frame = self._encode(known, agreed, message, base.down if base else None, encoded)
             self._record(Hop(self.round, known.name, "down", client), message, frame[0])
-            sent[client] = frame[1] if message.schema else None
+            sent[client] = frame[1]
             requests.append(Request(known.name, client, self.round, self._call, frame[0].data))
         replies: dict[ClientId, Any] = {}
-        for reply in self._gather(requests):
-            client, link = reply.client, links[reply.client]
-            agreed, base = link.held.get(known.name, (None, None))
-            hop = Hop(self.round, known.name, "up", client)
+        answers: dict[ClientId, Message | WireError | None] = {}
+
+        def read(reply: Reply) -> None:
+            """As it comes, while other clients are still at work."""
+            _, base = links[reply.client].held.get(known.name, (None, None))
             try:
-                answer = self._decode(known, reply.encoded.data, base.up if base else None)
+                answers[reply.client] = self._decode(known, reply.encoded.data, base.up if base else None)
             except WireError as error:  # what one client sends must not stop the others
+                answers[reply.client] = error
+
+        for reply in self._gather(requests, read):
+            client, link, answer = reply.client, links[reply.client], answers[reply.client]
+            agreed, _ = link.held.get(known.name, (None, None))
+            hop = Hop(self.round, known.name, "up", client)
+            if isinstance(answer, WireError):
                 self._record(hop, wire.EMPTY, Encoded(reply.encoded.data, {}))
-                self.refused.append(f"round {self.round}, client {client}: reply to {known.name} refused ({error})")
+                self.refused.append(f"round {self.round}, client {client}: reply to {known.name} refused ({answer})")
                 continue
             if answer is not None:
                 self._record(hop, answer, reply.encoded)
             if not self._is_lost(client):
                 replies[client] = answer
-                link.held[known.name] = (free_slot(agreed), Exchange(sent[client], answer))
+                link.held[known.name] = (free_slot(agreed), Exchange.of(sent[client], answer))
                 self._links.put(client, link)
         self.n_lost += len(requests) - len(replies)
         self.replied |= replies.keys()
@@ -214,17 +223,17 @@ class BaseFleet:
         agreed: int | None,
         message: Message,
         base: Message | None,
-        memo: dict[tuple[int, int], tuple[Encoded, Message]],
+        memo: dict[tuple[int, int, int | None], tuple[Encoded, Message]],
     ) -> tuple[Encoded, Message]:
         """The frame, and the message as both ends will hold it."""
         if type(message) is not step.message:
             raise TypeError(f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}")
-        key = (id(message), id(base))
+        key = (id(message), id(base), agreed)
         if key not in memo:
             kept = message.snapshot()
-            memo[key] = (wire.encode_detailed(kept, base) if message.schema else NOTHING, kept)
-        coded, kept = memo[key]
-        return Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
+            coded = wire.encode_detailed(kept, base) if message.schema else NOTHING
+            memo[key] = Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
+        return memo[key]
 
     def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
         return wire.decode(step.reply, data, base).snapshot() if step.reply is not None and data else None
@@ -242,23 +251,26 @@ class BaseFleet:
                     f"the budget is {limit}"
                 )
 
-    def _gather(self, requests: Sequence[Request]) -> list[Reply]:
-        """By client, so that the ledger does not depend on who was first."""
+    def _gather(self, requests: Sequence[Request], read: Callable[[Reply], None] = lambda reply: None) -> list[Reply]:
+        """By client, so that the ledger does not depend on who was first; read: of each as it comes."""
         if not requests:
             return []
-        replies = self._watch(self._perform(requests), requests[0].step, len(requests))
+        replies = self._watch(self._perform(requests), requests[0].step, len(requests), read)
         for reply in replies:
             if reply.notes:
                 self.client_notes.setdefault(reply.client, {}).update(reply.notes)
         return replies
 
-    def _watch(self, results: Generator[T], what: str, n_due: int) -> list[T]:
+    def _watch(
+        self, results: Generator[T], what: str, n_due: int, read: Callable[[T], None] = lambda result: None
+    ) -> list[T]:
         """All of them in order of client; those who watch hear of each."""
         self._on_progress(what, 0, n_due)
         done = []
         with closing(results):
             for result in results:
                 done.append(result)
+                read(result)
                 self._on_progress(what, len(done), n_due)
         return sorted(done, key=lambda result: result.client)
 
