@@ -37,6 +37,10 @@ class OverBudget(Exception):
     """More bytes than a client may send and receive in a round."""
 
 
+class WorkerLost(Exception):
+    """A worker is gone, and with it what became of its clients since the last checkpoint."""
+
+
 @dataclass(frozen=True)
 class Conditions:
     """How the clients are reached."""
@@ -177,6 +181,10 @@ class BaseFleet:
 
     @abstractmethod
     def _open_clients(self, files: dict[int, str], round: int) -> None: ...
+
+    def replace_lost(self) -> None:
+        """After WorkerLost: all workers are there again, but know of no client until a checkpoint is opened."""
+        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None: ...

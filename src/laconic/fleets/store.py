@@ -62,7 +62,9 @@ class Store(Generic[T]):
         self._saved, self._round = set(self._files.values()), round + 1
 
     def open(self, files: dict[int, str], round: int) -> None:
-        """Goes on from a checkpoint made in that round."""
+        """Goes on from a checkpoint made in that round; whatever was put since is gone."""
+        self._records.clear()
+        self._changed.clear()
         self._files, self._saved, self._round = dict(files), set(files.values()), round + 1
 
     @property
