@@ -1,7 +1,5 @@
 """What a Ray fleet survives, and how it is reached; the conformance suite compares what comes out of it."""
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,8 +62,16 @@ def test_an_actor_or_node_killed_in_a_round_changes_nothing(
 ) -> None:
     settings = [*SETTINGS, "fleet.workers=2", f"fleet.state={state}"]
     run(read_config(None, settings), tmp_path / "calm")
-    watch = Mischief(lambda: os.kill(second.raylet if what == "node" else second.actors[0], signal.SIGKILL))
+    watch = Mischief(second.kill if what == "node" else second.kill_actor)
     run(read_config(None, [*settings, "fleet.name=ray"]), tmp_path / "hit", watch=watch)
     assert watch.is_done
     assert "back to the last checkpoint" in " ".join(watch.lines)
     assert read_all(tmp_path / "hit") == read_all(tmp_path / "calm")
+
+
+def test_a_run_on_no_shared_file_system_is_refused(
+    second: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "touch", lambda path: None)  # as seen from a machine that has another disk
+    with pytest.raises(ValueError, match="put runs on a file system that all nodes of the Ray cluster share"):
+        run(read_config(None, [*SETTINGS, "fleet.name=ray"]), tmp_path / "run")

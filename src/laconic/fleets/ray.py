@@ -7,6 +7,7 @@ cluster can run code there, so no client that is not ours may. Messages stay the
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,10 @@ LOST = (RayActorError, ActorUnschedulableError, WorkerCrashedError, NodeDiedErro
 
 
 class Actor(Resident):
+    def __init__(self, path: list[str]) -> None:
+        super().__init__()
+        sys.path += [folder for folder in path if folder not in sys.path]  # methods may lie outside the package
+
     def _act(self, what: str, job: Any) -> Any:
         return job.exists() if what == "look" else super()._act(what, job)
 
@@ -46,7 +51,7 @@ class RayWorker(Worker):
             "max_restarts": 0,  # Ray would start it anew without its clients' states
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
         }
-        self.actor = ray.remote(Actor).options(**options).remote()
+        self.actor = ray.remote(Actor).options(**options).remote(sys.path)
         self.place = node["NodeManagerAddress"]
         self.results: deque[Any] = deque()
 
@@ -86,7 +91,7 @@ class RayFleet(WorkerFleet):
         sign = folder / f"{uuid4()}.sign"
         sign.touch()
         sights = self._tell_all("look", [sign] * len(self._workers))
-        sign.unlink()
+        sign.unlink(missing_ok=True)
         if blind := sorted({worker.place for worker, sees in zip(self._workers, sights, strict=True) if not sees}):
             raise ValueError(
                 f"{folder} is not to be seen from {', '.join(blind)}; put runs on a file system that all nodes of the "
