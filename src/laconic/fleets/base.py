@@ -27,7 +27,7 @@ from laconic.fleets.host import (
     write_slot,
 )
 from laconic.fleets.store import Store
-from laconic.state import freeze, thaw
+from laconic.state import Frozen, freeze
 from laconic.wire import Encoded, Hop, Ledger, Message, WireError
 
 T = TypeVar("T", Reply, Score)
@@ -271,10 +271,11 @@ class BaseFleet:
         return freeze({"slots": {step: slot for step, (slot, _) in link.held.items()}} | held)
 
     def _thaw(self, _: ClientId, data: bytes) -> Link:
-        slots = thaw(data, {"slots": dict[str, int]})["slots"]
+        frozen = Frozen(data)
+        slots = frozen.thaw({"slots": dict[str, int]})["slots"]
         link = Link()
         for name, slot in slots.items():
             step = step_of(type(self.home.algorithm), name)
             kinds = {f"{name}/down": optional(step.message), f"{name}/up": optional(step.reply)}
-            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in thaw(data, kinds).values())))
+            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in frozen.thaw(kinds).values())))
         return link

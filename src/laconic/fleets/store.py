@@ -85,7 +85,7 @@ class Store(Generic[T]):
 
 
 def make_safe(files: list[Path]) -> None:
-    """They outlive a power cut. Each takes milliseconds, so beyond a few all that the system has not written goes out."""
+    """They outlive a power cut. Each takes milliseconds, so many go out with all that the system has yet to write."""
     if len(files) > MANY:
         os.sync()
         return
