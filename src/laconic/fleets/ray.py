@@ -103,7 +103,7 @@ class RayFleet(WorkerFleet):
 
     def _hire(self, number: int) -> RayWorker:
         cores = self._list_cores()
-        return RayWorker(cores[number * len(cores) // self._n_workers % len(cores)])
+        return RayWorker(cores[number * len(cores) // self._n_workers])
 
     def _wait(self, workers: Sequence[RayWorker]) -> RayWorker:
         heads = {worker.results[0]: worker for worker in workers}  # an actor answers in order
