@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from laconic.fleets import load_fleet
 from laconic.runs.config import read_config
 from laconic.runs.run import run
 from ray_nodes import Node, find_children, wait_until_alive
@@ -48,7 +49,9 @@ def read_all(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def second(ray_nodes: list[Node]) -> Iterator[Node]:
     """A node that may be lost; another takes its place for the tests to come."""
-    node = ray_nodes[1]
+    idle, node = load_fleet("ray").idle, ray_nodes[1]
+    while idle:  # so that a fleet of two has an actor on each node
+        idle.pop().end()
     yield node
     if not find_children(node.process.pid, "/raylet "):
         node.process.wait()
