@@ -175,13 +175,13 @@ class _Loop:
         if self.n_losses:
             self.fleet.replace_lost()
         found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
-        if found:
-            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds  # a new record was empty then
+        self.lengths, self.seconds = dict.fromkeys(LOGS, 0), 0.0
+        if found:  # a kind of record that it does not know was empty then
+            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds
         else:  # nothing of a start that was cut short may stay
             shutil.rmtree(self.folder / "checkpoints")
             (self.folder / "checkpoints").mkdir()
             self.fleet.open({"links": {}, "clients": {}}, -1)
-            self.lengths, self.seconds = dict.fromkeys(LOGS, 0), 0.0
         for name in LOGS:
             cut(self.folder / name, self.lengths[name])
         first = found.round + 1 if found else 0
