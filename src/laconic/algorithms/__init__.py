@@ -74,6 +74,23 @@ METHODS = {
             "down: the network; up: how training changed it",
             "nn",
         ),
+        Method(
+            "fedpurin",
+            "networks",
+            "laconic.algorithms.networks.fed_purin:FedPURIN",
+            "FedPURIN: Programmed Update and Reduced INformation for Sparse Personalized Federated Learning, 2025",
+            "up: the critical half of the parameters and where they are; down: the mix, where it is not 0",
+            "nn",
+        ),
+        Method(
+            "fedcac",
+            "networks",
+            "laconic.algorithms.networks.fed_cac:FedCAC",
+            "Bold but Cautious: Unlocking the Potential of Personalized Federated Learning through Cautiously "
+            "Aggressive Collaboration, 2023",
+            "up: the network, and which half of it is critical; down: the mix",
+            "nn",
+        ),
     )
 }
 

@@ -121,10 +121,15 @@ def describe_clients(fleet: BaseFleet, scores: list[Score]) -> list[dict[str, An
             "n_test": score.n_test,
             "n_correct": score.n_correct,
             "accuracy": score.n_correct / score.n_test if score.n_test else None,
-            "notes": fleet.client_notes.get(score.client, {}),
+            "notes": fleet.client_notes.get(score.client, {}) | describe_also(score),
         }
         for score in scores
     ]
+
+
+def describe_also(score: Score) -> dict[str, float]:
+    """Accuracies of a client's further predictions, as notes."""
+    return {f"accuracy_{name}": n_correct / score.n_test for name, n_correct in score.also}
 
 
 def _number(values: NDArray[np.float64], summary: Any) -> float | None:

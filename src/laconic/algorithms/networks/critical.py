@@ -1,0 +1,144 @@
+"""What FedPURIN and FedCAC do alike: which parameters are critical to a client, and who averages critical ones with whom.
+
+A client goes on from a mix: its critical parameters are averaged with those of clients whose critical ones are the same
+for the most part, all others with everyone's. The mix of a round waits at the server until the client is asked again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.networks import Network, Part, Training, Vector, layout
+from laconic.wire import Bits, Floats, Message, Sparse
+
+Mask = NDArray[np.bool_]
+FAINTEST = 1e-10  # scores up to here tell nothing
+DTYPES = {"fp32": np.float32, "fp16": np.float16}
+
+
+def paper_value_bits(values: NDArray[np.floating[Any]]) -> float:
+    """Zeros are free, as if it were known where they are."""
+    return 8.0 * values.itemsize * np.count_nonzero(values)
+
+
+class Start(
+    Message,
+    paper_bits={"critical": paper_value_bits, "values": paper_value_bits, "is_set": 0, "n_stay": 32},
+    is_afresh=True,
+):
+    """Where a client goes on from; without values: from where it is."""
+
+    round: int  # in which the client sent what is mixed here; if it has sent more since, that was lost, and this is void
+    critical: Floats | None  # [critical entry]; None: they stay as they are
+    n_stay: int  # of these that the papers send nevertheless
+    is_set: Bits | None  # [other entry] whether it has a value, else it is 0; None: all have
+    values: Floats | None  # [set entry]
+
+
+STAY = Start(0, None, 0, None, None)
+
+
+@dataclass
+class Client:
+    network: Network  # as last trained
+    critical: Mask | None = None  # [entry of the part] as last sent
+    sent_round: int = 0
+
+
+# ---------------------------------------------------------------- client
+def choose_critical(scores: Vector, sizes: Sequence[int], share: float) -> Mask:
+    """The highest ⌊share · size⌋ of each piece, without what is faint; of equal ones the first."""
+    chosen, stop = np.zeros(scores.size, np.bool_), 0
+    for size in sizes:
+        start, stop = stop, stop + size
+        piece, n_due = scores[start:stop], count_due(size, share)
+        if n_due:
+            threshold = np.partition(piece, size - n_due)[size - n_due]
+            is_above = piece > threshold
+            level = np.flatnonzero(piece == threshold)[: n_due - np.count_nonzero(is_above)]
+            is_above[level] = True
+            chosen[start:stop] = is_above & (piece > FAINTEST)
+    return chosen
+
+
+def count_due(size: int, share: float) -> int:
+    return int(share * size + 1e-9)  # 0.29 · 100 is less than 29 to a computer
+
+
+def list_sizes(network: Network, part: Part) -> list[int]:
+    """Of the pieces that make up the part."""
+    return [piece.stop - piece.start for piece in layout(network.spec).pieces if part.mask[piece.start]]
+
+
+def go_on(client: Client, start: Start, part: Part) -> None:
+    if start.values is None or client.critical is None or start.round != client.sent_round:
+        return
+    shared = client.network.vector[part.mask]
+    shared[~client.critical] = start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
+    if start.critical is not None:
+        shared[client.critical] = start.critical
+    vector = client.network.vector.copy()
+    vector[part.mask] = shared
+    client.network.vector = vector
+
+
+# ---------------------------------------------------------------- server
+def mix(masks: Sequence[Mask], vectors: Sequence[Vector], round: int, alone_after: int, down: str) -> list[Start]:
+    """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
+    alike, everyone = find_alike(masks, round, alone_after), average(vectors)
+    starts = []
+    for i, mask in enumerate(masks):
+        partners = [vectors[j] for j in np.flatnonzero(alike[i])]
+        critical = average(partners)[mask].astype(DTYPES[down]) if len(partners) > 1 else None
+        n_stay = 0 if critical is not None or round > alone_after else int(np.count_nonzero(mask))
+        others = everyone[~mask].astype(DTYPES[down])
+        is_set = others != 0
+        if 8 * others.itemsize * (others.size - np.count_nonzero(is_set)) > others.size:  # worth a bit for each
+            starts.append(Start(round, critical, n_stay, is_set, others[is_set]))
+        else:
+            starts.append(Start(round, critical, n_stay, None, others))
+    return starts
+
+
+def find_alike(masks: Sequence[Mask], round: int, alone_after: int) -> Mask:
+    """[i, j]: i averages its critical entries with j's, as everyone does with its own."""
+    alike = np.eye(len(masks), dtype=np.bool_)
+    if round > alone_after or len(masks) == 1:
+        return alike
+    overlap = measure_overlap(masks)
+    mean, most, progress = overlap[~alike].mean(), overlap[~alike].max(), round / alone_after
+    # no more than the most alike have, which rounding could make it
+    threshold = min((1 - progress) * mean + progress * most, most)
+    found: Mask = alike | (overlap >= threshold)
+    return found
+
+
+def measure_overlap(masks: Sequence[Mask]) -> NDArray[np.float64]:
+    """[i, j] 1 - |m_i - m_j| / (2 |m_i|); 0 if nothing is critical to i."""
+    packed = [np.packbits(mask) for mask in masks]
+    both = np.array([[int(np.bitwise_count(a & b).sum()) for b in packed] for a in packed])
+    own = both.diagonal()
+    differing = own[:, None] + own[None, :] - 2 * both
+    return np.where(own[:, None] > 0, 1 - differing / (2 * np.maximum(own[:, None], 1)), 0.0)
+
+
+def average(vectors: Sequence[Vector]) -> Vector:
+    total = np.zeros(vectors[0].size)
+    for vector in vectors:
+        total += vector
+    return (total / len(vectors)).astype(np.float32)
+
+
+# ---------------------------------------------------------------- settings
+def check_training(training: Training) -> None:
+    for name in ("up", "down"):
+        if getattr(training, name) not in DTYPES:
+            raise ValueError(
+                f'method.training.{name} = "{getattr(training, name)}": parameters picked one by one have no rows to '
+                f"scale by; choose {' or '.join(DTYPES)}"
+            )
+    if training.statistics != "local":
+        raise ValueError('method.training.statistics = "shared": this method leaves them with the client; say "local"')
