@@ -1,22 +1,29 @@
-"""What FedPURIN and FedCAC do alike: which parameters are critical to a client, and who averages critical ones with whom.
+"""What FedPURIN and FedCAC do alike: which parameters are critical to a client, and with whom it averages them.
 
 A client goes on from a mix: its critical parameters are averaged with those of clients whose critical ones are the same
 for the most part, all others with everyone's. The mix of a round waits at the server until the client is asked again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.networks import Network, Part, Training, Vector, layout
+from laconic.algorithms.networks.picking import (
+    DTYPES,
+    Mask,
+    check_precision,
+    count_due,
+    list_pieces,
+    pick_highest,
+    replace_part,
+)
+from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.wire import Bits, Floats, Message, Sparse
 
-Mask = NDArray[np.bool_]
 FAINTEST = 1e-10  # scores up to here tell nothing
-DTYPES = {"fp32": np.float32, "fp16": np.float16}
 
 
 def paper_value_bits(values: NDArray[np.floating[Any]]) -> float:
@@ -26,12 +33,17 @@ def paper_value_bits(values: NDArray[np.floating[Any]]) -> float:
 
 class Start(
     Message,
-    paper_bits={"critical": paper_value_bits, "values": paper_value_bits, "is_set": 0, "n_stay": 32},
+    paper_bits={
+        "critical": paper_value_bits,
+        "values": paper_value_bits,
+        "is_set": 0,
+        "n_stay": lambda n_stay: 32 * n_stay,
+    },
     is_afresh=True,
 ):
     """Where a client goes on from; without values: from where it is."""
 
-    round: int  # in which the client sent what is mixed here; if it has sent more since, that was lost, and this is void
+    round: int  # in which the client sent what is mixed here; if it has sent more since, this is void
     critical: Floats | None  # [critical entry]; None: they stay as they are
     n_stay: int  # of these that the papers send nevertheless
     is_set: Bits | None  # [other entry] whether it has a value, else it is 0; None: all have
@@ -49,28 +61,16 @@ class Client:
 
 
 # ---------------------------------------------------------------- client
-def choose_critical(scores: Vector, sizes: Sequence[int], share: float) -> Mask:
-    """The highest ⌊share · size⌋ of each piece, without what is faint; of equal ones the first."""
-    chosen, stop = np.zeros(scores.size, np.bool_), 0
-    for size in sizes:
-        start, stop = stop, stop + size
-        piece, n_due = scores[start:stop], count_due(size, share)
-        if n_due:
-            threshold = np.partition(piece, size - n_due)[size - n_due]
-            is_above = piece > threshold
-            level = np.flatnonzero(piece == threshold)[: n_due - np.count_nonzero(is_above)]
-            is_above[level] = True
-            chosen[start:stop] = is_above & (piece > FAINTEST)
-    return chosen
+def choose_critical(scores: Vector, where: Iterable[slice], share: float) -> Mask:
+    """The highest ⌊share · size⌋ of each piece, without what is faint."""
+    chosen = np.zeros(scores.size, np.bool_)
+    for place in where:
+        chosen[place] = pick_highest(scores[place], count_due(place.stop - place.start, share))
+    return chosen & (scores > FAINTEST)
 
 
-def count_due(size: int, share: float) -> int:
-    return int(share * size + 1e-9)  # 0.29 · 100 is less than 29 to a computer
-
-
-def list_sizes(network: Network, part: Part) -> list[int]:
-    """Of the pieces that make up the part."""
-    return [piece.stop - piece.start for piece in layout(network.spec).pieces if part.mask[piece.start]]
+def list_places(spec: Spec, part: Part) -> list[slice]:
+    return [place for _, place in list_pieces(spec, part)]
 
 
 def go_on(client: Client, start: Start, part: Part) -> None:
@@ -80,9 +80,7 @@ def go_on(client: Client, start: Start, part: Part) -> None:
     shared[~client.critical] = start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
     if start.critical is not None:
         shared[client.critical] = start.critical
-    vector = client.network.vector.copy()
-    vector[part.mask] = shared
-    client.network.vector = vector
+    replace_part(client.network, part, shared)
 
 
 # ---------------------------------------------------------------- server
@@ -134,11 +132,6 @@ def average(vectors: Sequence[Vector]) -> Vector:
 
 # ---------------------------------------------------------------- settings
 def check_training(training: Training) -> None:
-    for name in ("up", "down"):
-        if getattr(training, name) not in DTYPES:
-            raise ValueError(
-                f'method.training.{name} = "{getattr(training, name)}": parameters picked one by one have no rows to '
-                f"scale by; choose {' or '.join(DTYPES)}"
-            )
+    check_precision(training)
     if training.statistics != "local":
         raise ValueError('method.training.statistics = "shared": this method leaves them with the client; say "local"')

@@ -17,16 +17,16 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import choose_spec, find_part
 from laconic.algorithms.networks.critical import (
-    DTYPES,
     STAY,
     Client,
     Start,
     check_training,
     choose_critical,
     go_on,
-    list_sizes,
+    list_places,
     mix,
 )
+from laconic.algorithms.networks.picking import DTYPES
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Part, Spec, Training
 from laconic.wire import Bits, Floats, Message
@@ -87,7 +87,7 @@ class FedCAC(Algorithm):
         nn.fit(client.network, site.train, site.rng, self.training)
         after = client.network.vector[part.mask]
         scores = np.abs((after - before) * after)
-        client.critical = choose_critical(scores, list_sizes(client.network, part), self.keep)
+        client.critical = choose_critical(scores, list_places(client.network.spec, part), self.keep)
         client.sent_round = site.round
         return Upload(client.critical, after.astype(DTYPES[self.training.up]))
 

@@ -17,17 +17,16 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import choose_spec, find_part
 from laconic.algorithms.networks.critical import (
-    DTYPES,
     STAY,
     Client,
     Start,
     check_training,
     choose_critical,
-    count_due,
     go_on,
-    list_sizes,
+    list_places,
     mix,
 )
+from laconic.algorithms.networks.picking import DTYPES, count_due
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.wire import Bits, Floats, Message, Sparse
@@ -52,7 +51,7 @@ class FedPURIN(Algorithm):
     # a parameter's score is its size times: the last mini-batch's gradient, or how much the round's training changed it
     pull: Literal["gradient", "change"] = "gradient"
     curvature: bool = False  # scores take the second-order term in (H)
-    half_gradient: bool = False  # gradients lose what 16 bits cannot hold before they are scored, as in the authors' code
+    half_gradient: bool = False  # gradients are rounded to 16 bits before they are scored, as in the authors' code
     tested: Literal["sparse", "dense"] = "sparse"  # which model counts: critical parameters alone, or all; as trained
     training: Training = Training(epochs=5, batch=100, rate=0.1, momentum=0.9, statistics="local")
 
@@ -80,9 +79,9 @@ class FedPURIN(Algorithm):
 
     def costliest_round(self, task: Task) -> list[Message]:
         """Every other client may send other entries, so a start may have as many as all together send."""
-        network = nn.build(choose_spec(task, self.training), self.training.init_seed)
-        part = self.part(network.spec)
-        n_kept = sum(count_due(size, self.keep) for size in list_sizes(network, part))
+        spec = choose_spec(task, self.training)
+        part = self.part(spec)
+        n_kept = sum(count_due(place.stop - place.start, self.keep) for place in list_places(spec, part))
         n_others = min(part.size - n_kept, (task.n_clients - 1) * n_kept)
         up, down = (DTYPES[kept] for kept in (self.training.up, self.training.down))
         mask = np.zeros(part.size, np.bool_)
@@ -102,7 +101,7 @@ class FedPURIN(Algorithm):
         after = client.network.vector[part.mask]
         gradient = trained.gradient[part.mask[: trained.gradient.size]]
         scores = self.score(gradient if self.pull == "gradient" else after - before, after)
-        client.critical = choose_critical(scores, list_sizes(client.network, part), self.keep)
+        client.critical = choose_critical(scores, list_places(client.network.spec, part), self.keep)
         client.sent_round = site.round
         return Critical(client.critical, after[client.critical].astype(DTYPES[self.training.up]))
 
