@@ -91,6 +91,31 @@ METHODS = {
             "up: the network, and which half of it is critical; down: the mix",
             "nn",
         ),
+        Method(
+            "fedselect",
+            "networks",
+            "laconic.algorithms.networks.fed_select:FedSelect",
+            "FedSelect: Personalized Federated Learning with Customized Selection of Parameters for Fine-Tuning, 2024",
+            "down and up: the parameters that are still shared with the client, fewer every few rounds",
+            "nn",
+        ),
+        Method(
+            "dispfl",
+            "networks",
+            "laconic.algorithms.networks.dispfl:DisPFL",
+            "DisPFL: Towards Communication-Efficient Personalized Federated Learning via Decentralized Sparse "
+            "Training, 2022",
+            "to each neighbour: the kept half of the parameters and where they are",
+            "nn",
+        ),
+        Method(
+            "spafl",
+            "networks",
+            "laconic.algorithms.networks.spafl:SpaFL",
+            "SpaFL: Communication-Efficient Federated Learning with Sparse Models and Low Computational Overhead, 2024",
+            "up and down: a threshold for each filter or neuron",
+            "nn",
+        ),
     )
 }
 
