@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.networks.critical import STAY, choose_critical, list_places
+from laconic.algorithms.networks.critical import STAY, choose_critical, list_places, measure_overlap
 from laconic.algorithms.networks.fed_cac import FedCAC, Upload
 from laconic.networks import Training, layout
 from laconic.wire import bound
@@ -18,14 +18,15 @@ def upload(mask: str, *values: float) -> Upload:
 def test_others_are_the_mean_of_whole_networks_and_critical_ones_that_of_the_alike() -> None:
     method = FedCAC(alone_after=4)
     sent = {4: upload("1100", 4, 8, 1, 1), 6: upload("1100", 8, 16, 2, 2), 9: upload("0110", 0, 3, 6, 9)}
-    starts = method.mix(sent, 4)
+    overlap = measure_overlap([one.mask for one in sent.values()])
+    starts = method.mix(sent, overlap, 4)
     assert starts[4].critical is not None
     assert starts[4].critical.tolist() == [6, 12]
     assert starts[4].values.tolist() == [3, 4]  # nobody's zeros in it
     assert starts[4].is_set is None
     assert (starts[9].critical, starts[9].n_stay) == (None, 2)
     assert starts[9].values.tolist() == [4, 4]
-    after = method.mix(sent, 5)
+    after = method.mix(sent, overlap, 5)
     assert [(start.critical, start.n_stay) for start in after.values()] == [(None, 0)] * 3
 
 
@@ -51,7 +52,7 @@ def test_bound_covers_a_mix_with_nothing_and_with_half_of_it_critical() -> None:
     down, up = map(bound, method.costliest_round(TASK))
     for mask in (np.zeros(size, np.bool_), np.arange(size) < size // 2):
         sent = {client: Upload(mask, rng.random(size).astype(np.float32)) for client in range(3)}
-        assert all(bound(start) <= down for start in method.mix(sent, 1).values())
+        assert all(bound(start) <= down for start in method.mix(sent, measure_overlap([mask] * 3), 1).values())
         assert bound(sent[0]) <= up
 
 

@@ -110,23 +110,33 @@ def test_threshold_rises_from_the_mean_overlap_to_the_largest_and_then_all_are_a
     assert overlap[1].tolist() == [0.75, 1, 0.5, 0.25]
     assert overlap[2].tolist() == [0.5, 0.5, 1, 0.5]
     # mean 5 / 12, largest 9 / 12; thresholds 6 / 12 in round 1 of 4, 9 / 12 in round 4
-    assert find_alike(masks, 1, 4).astype(int).tolist() == [[1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 1], [0, 0, 1, 1]]
-    assert find_alike(masks, 2, 4).astype(int).tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    assert find_alike(masks, 4, 4)[0].tolist() == [True, True, False, False]
-    assert find_alike(masks, 5, 4).tolist() == np.eye(4, dtype=bool).tolist()
-    assert find_alike(masks[:1], 1, 4).tolist() == [[True]]
+    assert find_alike(overlap, 1, 4).astype(int).tolist() == [
+        [1, 1, 1, 0],
+        [1, 1, 1, 0],
+        [1, 1, 1, 1],
+        [0, 0, 1, 1],
+    ]
+    assert find_alike(overlap, 2, 4).astype(int).tolist() == [
+        [1, 1, 0, 0],
+        [1, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+    ]
+    assert find_alike(overlap, 4, 4)[0].tolist() == [True, True, False, False]
+    assert find_alike(overlap, 5, 4).tolist() == np.eye(4, dtype=bool).tolist()
+    assert find_alike(measure_overlap(masks[:1]), 1, 4).tolist() == [[True]]
 
 
 def test_rounding_leaves_nobody_out_who_is_as_alike_as_any() -> None:
     masks = bits("1110000000", "0001110000", "0000001110")  # all the same overlap
     for number in range(1, 8):
-        assert find_alike(masks, number, 7).all()
+        assert find_alike(measure_overlap(masks), number, 7).all()
 
 
 def test_mix_is_equation_11_and_what_was_not_sent_counts_as_zero() -> None:
     masks = bits("1100", "1100", "0110")
     sent = [floats(4, 8, 0, 0), floats(8, 16, 0, 0), floats(0, 3, 6, 0)]
-    first, second, third = mix(masks, sent, 4, 4, "fp32")  # in round beta: only the most alike
+    first, second, third = mix(masks, sent, measure_overlap(masks), 4, 4, "fp32")  # in round beta: only the most alike
     assert first.critical is not None
     assert first.critical.tolist() == second.critical.tolist() == [6, 12]
     assert third.critical is None  # alike to nobody, so it has them
@@ -135,7 +145,7 @@ def test_mix_is_equation_11_and_what_was_not_sent_counts_as_zero() -> None:
     assert first.is_set.tolist() == [True, False]  # the last entry nobody sent
     assert first.values.tolist() == [2]
     assert third.values.tolist() == [4]  # (4 + 8 + 0) / 3
-    for start, mask in zip(mix(masks, sent, 5, 4, "fp32"), masks, strict=True):
+    for start, mask in zip(mix(masks, sent, measure_overlap(masks), 5, 4, "fp32"), masks, strict=True):
         assert (start.critical, start.n_stay) == (None, 0)
         assert np.count_nonzero(start.is_set) == len(start.values)
         assert start.is_set.size == np.count_nonzero(~mask)
@@ -260,13 +270,13 @@ def test_papers_count_follows_table_3(name: str) -> None:
 
     masks = [choose_critical(rng.random(n_all).astype(np.float32), list_places(spec, dense), 0.5) for _ in range(2)]
     assert mib(Upload(masks[0], values)) == cac_up
-    assert mib(mix(masks, [values, values], 1, 100, "fp32")[0]) == whole
-    assert mib(mix(masks, [values, values], 101, 100, "fp32")[0]) == cac_down
+    assert mib(mix(masks, [values, values], measure_overlap(masks), 1, 100, "fp32")[0]) == whole
+    assert mib(mix(masks, [values, values], measure_overlap(masks), 101, 100, "fp32")[0]) == cac_down
 
     masks = [choose_critical(rng.random(n_mixed).astype(np.float32), list_places(spec, sparse), 0.5) for _ in "ab"]
     n_kept = np.count_nonzero(masks[0])
     assert count_paper_bits(Critical(masks[0], np.ones(n_kept, np.float32))) == 32 * n_kept + n_mixed
     sent = [mask.astype(np.float32) for mask in masks]
     n_any = np.count_nonzero(masks[0] | masks[1])  # what anyone sent is not 0
-    assert count_paper_bits(mix(masks, sent, 1, 100, "fp32")[0]) == 32 * n_any
-    assert count_paper_bits(mix(masks, sent, 101, 100, "fp32")[0]) == 32 * (n_any - n_kept)
+    assert count_paper_bits(mix(masks, sent, measure_overlap(masks), 1, 100, "fp32")[0]) == 32 * n_any
+    assert count_paper_bits(mix(masks, sent, measure_overlap(masks), 101, 100, "fp32")[0]) == 32 * (n_any - n_kept)

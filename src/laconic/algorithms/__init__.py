@@ -116,6 +116,46 @@ METHODS = {
             "up and down: a threshold for each filter or neuron",
             "nn",
         ),
+        Method(
+            "fedproto",
+            "networks",
+            "laconic.algorithms.networks.fed_proto:FedProto",
+            "FedProto: Federated Prototype Learning across Heterogeneous Clients, 2022; sparse and private prototypes",
+            "up: mean features of each class held, some dimensions with cps_dims; down: their means over clients",
+            "nn",
+        ),
+        Method(
+            "fedtgp",
+            "networks",
+            "laconic.algorithms.networks.fed_tgp:FedTGP",
+            "FedTGP: Trainable Global Prototypes with Adaptive-Margin-Enhanced Contrastive Learning, 2024",
+            "up: mean features of each class held, some dimensions with cps_dims; down: targets trained at the server",
+            "nn",
+        ),
+        Method(
+            "feddistill",
+            "networks",
+            "laconic.algorithms.networks.fed_distill:FedDistill",
+            "Federated Knowledge Distillation, 2020",
+            "up: mean logits of each class held; down: their means over clients",
+            "nn",
+        ),
+        Method(
+            "fml",
+            "networks",
+            "laconic.algorithms.networks.fml:FML",
+            "Federated Mutual Learning, 2020",
+            "both ways: a network that all clients train beside their own",
+            "nn",
+        ),
+        Method(
+            "fedkd",
+            "networks",
+            "laconic.algorithms.networks.fed_kd:FedKD",
+            "Communication-efficient federated learning via knowledge distillation, 2022",
+            "both ways: a network that all clients train beside their own, as thin matrices",
+            "nn",
+        ),
     )
 }
 

@@ -32,9 +32,7 @@ _STREAM = 0xDA7A  # keeps these draws apart from all others made from the same s
 class Partitioning:
     """How examples are dealt out; part of the [data] section."""
 
-    partition: str = (
-        "dirichlet"  # iid, dirichlet, dirichlet-equal or -sampled, shards, windows, quantity or natural
-    )
+    partition: str = "dirichlet"  # iid, dirichlet, dirichlet-equal or -sampled, shards, windows, quantity or natural
     clients: int = -1  # how many; with natural the so many largest, 0 = all; -1: 10, with natural all
     alpha: float = 0.1  # the dirichlets, quantity: small = clients differ more (0.01 to 1), 100 = hardly
     labels: int = 2  # shards, windows: labels per client (1 to 20)

@@ -134,6 +134,9 @@ class Host:
         self.cells.put(request.client, cell)
         return Reply(request.client, encoded, site.notes)
 
+    def count_examples(self, request: Request) -> int:
+        return len(self.home.source.at(request.client, request.round)[0].y)
+
     def evaluate(self, client: ClientId, round: int) -> Score:
         test = self.home.source.at(client, round)[2]
         if not len(test.y):

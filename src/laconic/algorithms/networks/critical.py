@@ -23,6 +23,7 @@ from laconic.algorithms.networks.picking import (
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.wire import Bits, Floats, Message, Sparse
 
+Overlap = NDArray[np.float64]  # [i, j] of clients, see measure_overlap
 FAINTEST = 1e-10  # scores up to here tell nothing
 
 
@@ -84,9 +85,11 @@ def go_on(client: Client, start: Start, part: Part) -> None:
 
 
 # ---------------------------------------------------------------- server
-def mix(masks: Sequence[Mask], vectors: Sequence[Vector], round: int, alone_after: int, down: str) -> list[Start]:
+def mix(
+    masks: Sequence[Mask], vectors: Sequence[Vector], overlap: Overlap, round: int, alone_after: int, down: str
+) -> list[Start]:
     """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
-    alike, everyone = find_alike(masks, round, alone_after), average(vectors)
+    alike, everyone = find_alike(overlap, round, alone_after), average(vectors)
     starts = []
     for i, mask in enumerate(masks):
         partners = [vectors[j] for j in np.flatnonzero(alike[i])]
@@ -101,12 +104,11 @@ def mix(masks: Sequence[Mask], vectors: Sequence[Vector], round: int, alone_afte
     return starts
 
 
-def find_alike(masks: Sequence[Mask], round: int, alone_after: int) -> Mask:
+def find_alike(overlap: Overlap, round: int, alone_after: int) -> Mask:
     """[i, j]: i averages its critical entries with j's, as everyone does with its own."""
-    alike = np.eye(len(masks), dtype=np.bool_)
-    if round > alone_after or len(masks) == 1:
+    alike = np.eye(len(overlap), dtype=np.bool_)
+    if round > alone_after or len(overlap) == 1:
         return alike
-    overlap = measure_overlap(masks)
     mean, most, progress = overlap[~alike].mean(), overlap[~alike].max(), round / alone_after
     # no more than the most alike have, which rounding could make it
     threshold = min((1 - progress) * mean + progress * most, most)
@@ -114,7 +116,7 @@ def find_alike(masks: Sequence[Mask], round: int, alone_after: int) -> Mask:
     return found
 
 
-def measure_overlap(masks: Sequence[Mask]) -> NDArray[np.float64]:
+def measure_overlap(masks: Sequence[Mask]) -> Overlap:
     """[i, j] 1 - |m_i - m_j| / (2 |m_i|); 0 if nothing is critical to i."""
     packed = [np.packbits(mask) for mask in masks]
     both = np.array([[int(np.bitwise_count(a & b).sum()) for b in packed] for a in packed])

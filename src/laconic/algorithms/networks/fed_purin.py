@@ -19,11 +19,13 @@ from laconic.algorithms.networks.averaging import choose_spec, find_part
 from laconic.algorithms.networks.critical import (
     STAY,
     Client,
+    Overlap,
     Start,
     check_training,
     choose_critical,
     go_on,
     list_places,
+    measure_overlap,
     mix,
 )
 from laconic.algorithms.networks.picking import DTYPES, count_due
@@ -69,13 +71,16 @@ class FedPURIN(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         uploads = fleet.ask(self.train, {client: server.starts.pop(client, STAY) for client in fleet.sampled})
-        server.starts |= self.mix(uploads, fleet.round)
+        overlap = measure_overlap([upload.mask for upload in uploads.values()])
+        fleet.note_pairs(list(uploads), overlap=overlap)
+        server.starts |= self.mix(uploads, overlap, fleet.round)
         fleet.note(kept=float(np.mean([upload.mask.mean() for upload in uploads.values()])))
 
-    def mix(self, uploads: Mapping[ClientId, Critical], round: int) -> dict[ClientId, Start]:
+    def mix(self, uploads: Mapping[ClientId, Critical], overlap: Overlap, round: int) -> dict[ClientId, Start]:
         masks = [upload.mask for upload in uploads.values()]
         vectors = [Sparse(upload.mask, upload.values.astype(np.float32)).dense() for upload in uploads.values()]
-        return dict(zip(uploads, mix(masks, vectors, round, self.alone_after, self.training.down), strict=True))
+        starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down)
+        return dict(zip(uploads, starts, strict=True))
 
     def costliest_round(self, task: Task) -> list[Message]:
         """Every other client may send other entries, so a start may have as many as all together send."""
