@@ -132,7 +132,7 @@ def describe_clients(fleet: BaseFleet, scores: list[Score]) -> list[dict[str, An
 
 def describe_also(score: Score) -> dict[str, float]:
     """Accuracies of a client's further predictions, as notes."""
-    return {f"accuracy_{name}": n_correct / score.n_test for name, n_correct in score.also}
+    return {f"{name}_accuracy": n_correct / score.n_test for name, n_correct in score.also}
 
 
 def describe_pairs(fleet: BaseFleet) -> list[dict[str, Any]]:

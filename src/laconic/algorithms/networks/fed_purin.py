@@ -114,8 +114,7 @@ class FedPURIN(Algorithm):
         return nn.classify(self.choose(client, self.tested), x)
 
     def predict_also(self, client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
-        other = "dense" if self.tested == "sparse" else "sparse"
-        return {other: nn.classify(self.choose(client, other), x)}
+        return {tested: nn.classify(self.choose(client, tested), x) for tested in ("dense", "sparse")}
 
     # ---------------------------------------------------------------- pieces
     def part(self, spec: Spec) -> Part:
