@@ -92,7 +92,7 @@ def mix(
     alike, everyone = find_alike(overlap, round, alone_after), average(vectors)
     starts = []
     for i, mask in enumerate(masks):
-        partners = [vectors[j] for j in np.flatnonzero(alike[i])]
+        partners = [vector for vector, joins in zip(vectors, alike[i], strict=True) if joins]
         critical = average(partners)[mask].astype(DTYPES[down]) if len(partners) > 1 else None
         n_stay = 0 if critical is not None or round > alone_after else int(np.count_nonzero(mask))
         others = everyone[~mask].astype(DTYPES[down])

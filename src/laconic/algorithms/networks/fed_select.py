@@ -148,7 +148,7 @@ class FedSelect(Algorithm):
         for place in list_weights(client.network.spec, part):
             is_own = client.is_own[place]
             if is_own.mean() <= self.limit:
-                n_new = count_due(is_own.size - np.count_nonzero(is_own), self.growth)
+                n_new = count_due(int(np.count_nonzero(~is_own)), self.growth)
                 moved = np.where(is_own, -1, np.abs(trained[place] - client.anchor[place])).astype(np.float32)
                 client.is_own[place] = is_own | pick_highest(moved, n_new)
         client.anchor = trained
