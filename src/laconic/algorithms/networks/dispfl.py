@@ -70,7 +70,7 @@ class DisPFL(Algorithm):
         """What it tells each neighbour, and what each tells it."""
         spec = choose_spec(task, self.training)
         part = self.part(spec)
-        n_sparse, n_kept = sum(shape_sizes(spec, part).values()), sum(self.count_kept(spec, part).values())
+        n_sparse, n_kept = np.count_nonzero(is_sparse(spec, part)), sum(self.count_kept(spec, part).values())
         values = np.zeros(part.size - n_sparse + n_kept, DTYPES[self.training.up])
         message = Kept(np.zeros(n_sparse, np.bool_), values)
         return [message] * (2 * min(self.n_neighbours, task.n_clients - 1))
@@ -79,11 +79,9 @@ class DisPFL(Algorithm):
     def start_client(self, task: Task, site: Site) -> Client:
         spec = choose_spec(task, self.training)
         part = self.part(spec)
-        mask = np.ones(part.size, np.bool_)
+        mask, n_kept = np.ones(part.size, np.bool_), self.count_kept(spec, part)
         for name, place in list_sparse(spec, part):
-            mask[place] = pick_highest(
-                site.rng.random(place.stop - place.start, np.float32), self.count_kept(spec, part)[name]
-            )
+            mask[place] = pick_highest(site.rng.random(place.stop - place.start, np.float32), n_kept[name])
         network = nn.build(spec, self.training.init_seed)
         replace_part(network, part, network.vector[part.mask] * mask)
         return Client(network, mask, mask)
@@ -188,10 +186,6 @@ def average_kept(own: Vector, mask: Mask, heard: Iterable[Kept], sparse: Mask) -
 def list_sparse(spec: Spec, part: Part) -> list[tuple[str, slice]]:
     """Tensors of more than one axis, and where they lie in the part; biases and norms are kept whole."""
     return [(piece.name, place) for piece, place in list_pieces(spec, part) if len(piece.shape) > 1]
-
-
-def shape_sizes(spec: Spec, part: Part) -> dict[str, int]:
-    return {name: place.stop - place.start for name, place in list_sparse(spec, part)}
 
 
 def is_sparse(spec: Spec, part: Part) -> Mask:
