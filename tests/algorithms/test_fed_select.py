@@ -97,3 +97,5 @@ def test_budget_turns_down_what_is_shared_at_first() -> None:
     assert sum(map(bound, half.costliest_round(TASK))) < 0.65 * sum(map(bound, whole.costliest_round(TASK)))
     with pytest.raises(ValueError, match=r"method\.every"):
         FedSelect(every=0)
+    with pytest.raises(ValueError, match=r"method\.training\.epochs"):
+        FedSelect(training=Training(steps=3))

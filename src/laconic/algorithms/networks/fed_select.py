@@ -69,6 +69,11 @@ class FedSelect(Algorithm):
         check_at_least(self, every=1)
         check_share(self, "growth", "limit", "start_shared")
         check_precision(self.training)
+        if self.training.steps:
+            raise ValueError(
+                f"method.training.steps = {self.training.steps}: own and shared parameters take turns by whole epochs; "
+                "say method.training.epochs"
+            )
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
