@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from laconic import linear
 from laconic import tsetlin as tm
 from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, on_client
-from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape
+from laconic.algorithms.settings import check_at_least
+from laconic.algorithms.tsetlin.machines import choose_shape
 from laconic.wire import EMPTY, Bits, Ints, Message
 
 CHANGE_LIMIT, HEAD_LIMIT = 7, 31  # a change travels in 4 bits a number, the head in 6, before they are packed
