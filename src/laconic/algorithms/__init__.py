@@ -90,6 +90,14 @@ METHODS = {
             "up: mean features of each class held, some dimensions with cps_dims; down: targets trained at the server",
             "nn",
         ),
+        Method(
+            "fedper",
+            "networks",
+            "laconic.algorithms.networks.fed_per:FedPer",
+            "Federated Learning with Personalization Layers, 2019",
+            "down: the body; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
