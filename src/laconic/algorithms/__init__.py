@@ -98,6 +98,14 @@ METHODS = {
             "down: the body; up: how training changed it",
             "nn",
         ),
+        Method(
+            "fedbn",
+            "networks",
+            "laconic.algorithms.networks.fed_bn:FedBN",
+            "FedBN: Federated Learning on Non-IID Features via Local Batch Normalization, 2021",
+            "down: all but batch normalisations; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
