@@ -106,6 +106,14 @@ METHODS = {
             "down: all but batch normalisations; up: how training changed it",
             "nn",
         ),
+        Method(
+            "lg-fedavg",
+            "networks",
+            "laconic.algorithms.networks.lg_fedavg:LGFedAvg",
+            "Think Locally, Act Globally: Federated Learning with Local and Global Representations, 2020",
+            "down: the head; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
