@@ -114,6 +114,14 @@ METHODS = {
             "down: the head; up: how training changed it",
             "nn",
         ),
+        Method(
+            "fedrep",
+            "networks",
+            "laconic.algorithms.networks.fed_rep:FedRep",
+            "Exploiting Shared Representations for Personalized Federated Learning, 2021",
+            "down: the body; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
