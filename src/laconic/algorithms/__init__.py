@@ -122,6 +122,14 @@ METHODS = {
             "down: the body; up: how training changed it",
             "nn",
         ),
+        Method(
+            "fedbabu",
+            "networks",
+            "laconic.algorithms.networks.fed_babu:FedBABU",
+            "FedBABU: Towards Enhanced Representation for Federated Image Classification, 2022",
+            "down: the body; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
