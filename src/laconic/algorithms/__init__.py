@@ -130,6 +130,14 @@ METHODS = {
             "down: the body; up: how training changed it",
             "nn",
         ),
+        Method(
+            "fedavg-ft",
+            "networks",
+            "laconic.algorithms.networks.fed_avg_ft:FedAvgFT",
+            "none: FedAvg, then local fine-tuning (FedAvg++)",
+            "down: the network; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
