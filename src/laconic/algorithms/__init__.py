@@ -138,6 +138,14 @@ METHODS = {
             "down: the network; up: how training changed it",
             "nn",
         ),
+        Method(
+            "ditto",
+            "networks",
+            "laconic.algorithms.networks.ditto:Ditto",
+            "Ditto: Fair and Robust Federated Learning Through Personalization, 2021",
+            "down: the network; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
