@@ -146,6 +146,14 @@ METHODS = {
             "down: the network; up: how training changed it",
             "nn",
         ),
+        Method(
+            "pfedme",
+            "networks",
+            "laconic.algorithms.networks.pfedme:PFedMe",
+            "Personalized Federated Learning with Moreau Envelopes, 2020",
+            "down: the network; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
