@@ -154,6 +154,14 @@ METHODS = {
             "down: the network; up: how training changed it",
             "nn",
         ),
+        Method(
+            "pfedsd",
+            "networks",
+            "laconic.algorithms.networks.pfedsd:PFedSD",
+            "Personalized Edge Intelligence via Federated Self-Knowledge Distillation, 2022",
+            "down: the network; up: how training changed it",
+            "nn",
+        ),
     )
 }
 
