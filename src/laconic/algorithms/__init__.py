@@ -162,6 +162,14 @@ METHODS = {
             "down: the network; up: how training changed it",
             "nn",
         ),
+        Method(
+            "fedpac",
+            "networks",
+            "laconic.algorithms.networks.fed_pac:FedPAC",
+            "Personalized Federated Learning with Feature Alignment and Classifier Collaboration, 2023",
+            "down: body, prototypes, head; up: the body's change, head, prototypes, mean features",
+            "nn",
+        ),
     )
 }
 
