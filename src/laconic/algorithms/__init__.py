@@ -170,6 +170,14 @@ METHODS = {
             "down: body, prototypes, head; up: the body's change, head, prototypes, mean features",
             "nn",
         ),
+        Method(
+            "pfedfda",
+            "networks",
+            "laconic.algorithms.networks.pfedfda:PFedFDA",
+            "pFedFDA: Personalized Federated Learning via Feature Distribution Adaptation, 2024",
+            "down: body, class means, covariance; up: the body's change, class means, covariance",
+            "nn",
+        ),
     )
 }
 
