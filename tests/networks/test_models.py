@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from laconic.networks import MODELS, Spec, build, layout, outputs
+from laconic.networks import MODELS, Spec, build, count_head_inputs, layout, outputs
 
 GREY, COLOUR = (28, 28), (32, 32, 3)
 # parameters, those of batch normalisations too but not their statistics, as the papers count them
@@ -26,7 +26,7 @@ def test_every_model_takes_grey_and_colour_images(model: str) -> None:
     for shape in (GREY, COLOUR):
         features, logits = outputs(build(Spec(model, shape, 7, 255.0), 0), np.zeros((2, *shape), np.uint8))
         assert logits.shape == (2, 7)
-        assert features.shape == (2, layout(Spec(model, shape, 7, 255.0)).linear_head[1])
+        assert features.shape == (2, count_head_inputs(Spec(model, shape, 7, 255.0)))
 
 
 def test_auto_fits_the_shape_of_an_example() -> None:

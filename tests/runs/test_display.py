@@ -16,7 +16,7 @@ def make_row(round: int, **changes: Any) -> dict[str, Any]:
     row = {"round": round, "accuracy_mean": 0.712, "accuracy_p10": 0.55, "accuracy_min": 0.5, "accuracy_pooled": 0.7}
     row |= {"upload_bytes": 16_100, "download_bytes": 30_200, "peer_bytes": 0}
     row |= {"paper_upload_bytes": 20_000.0, "paper_download_bytes": 40_000.0}
-    return row | {"n_sampled": 10, "n_replied": 10, "is_void": False, "notes": {}} | changes
+    return row | {"n_sampled": 10, "n_reached": 10, "n_replied": 10, "is_void": False, "notes": {}} | changes
 
 
 def show(display: Lines, first_round: int = 1) -> str:

@@ -178,6 +178,30 @@ METHODS = {
             "down: body, class means, covariance; up: the body's change, class means, covariance",
             "nn",
         ),
+        Method(
+            "feddistill",
+            "networks",
+            "laconic.algorithms.networks.fed_distill:FedDistill",
+            "Federated Knowledge Distillation, 2020",
+            "up: mean logits of each class held; down: their means over clients",
+            "nn",
+        ),
+        Method(
+            "fml",
+            "networks",
+            "laconic.algorithms.networks.fml:FML",
+            "Federated Mutual Learning, 2020",
+            "both ways: a network that all clients train beside their own",
+            "nn",
+        ),
+        Method(
+            "fedkd",
+            "networks",
+            "laconic.algorithms.networks.fed_kd:FedKD",
+            "Communication-efficient federated learning via knowledge distillation, 2022",
+            "both ways: a network that all clients train beside their own, as thin matrices",
+            "nn",
+        ),
     )
 }
 

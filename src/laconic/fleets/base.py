@@ -9,6 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from laconic import wire
 from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import (
@@ -72,14 +75,23 @@ class BaseFleet:
         self.sampled: Sequence[ClientId] = sorted(map(int, chosen))
         self.ledger = Ledger()
         self.notes: dict[str, float] = {}
+        self.pair_notes: dict[str, tuple[list[ClientId], NDArray[np.float64]]] = {}
         self.client_notes: dict[ClientId, dict[str, float]] = {}
         self.replied: set[ClientId] = set()
         self.n_lost = 0
         self.refused: list[str] = []  # replies that were no sound messages, in words
-        self._spent: Counter[ClientId] = Counter()
+        self.spent: Counter[ClientId] = Counter()  # bytes both ways
 
     def note(self, **numbers: float) -> None:
         self.notes |= {name: float(number) for name, number in numbers.items()}
+
+    def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
+        for name, matrix in matrices.items():
+            if matrix.shape != (len(clients), len(clients)):
+                raise ValueError(
+                    f"{name} is {matrix.shape}; a row and a column for each of {len(clients)} clients are due"
+                )
+            self.pair_notes[name] = (list(clients), matrix)
 
     def ask(
         self, step: Callable[[Any, M, Site], R], messages: Mapping[ClientId, M], at_least: int = 1
@@ -231,11 +243,11 @@ class BaseFleet:
         for client in (hop.client, hop.peer):
             if client is None:
                 continue
-            self._spent[client] += len(encoded.data)
+            self.spent[client] += len(encoded.data)
             limit = self.conditions.budget_bytes
-            if limit is not None and self._spent[client] > limit:
+            if limit is not None and self.spent[client] > limit:
                 raise OverBudget(
-                    f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self._spent[client]}, "
+                    f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self.spent[client]}, "
                     f"the budget is {limit}"
                 )
 

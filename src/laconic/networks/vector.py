@@ -226,20 +226,26 @@ def readable(array: NDArray[Any]) -> NDArray[Any]:
 _alive = threading.local()
 
 
-def live(spec: Spec) -> Live:
-    """This thread's module for these networks; what was in it is left over."""
-    modules: OrderedDict[Spec, Live] = _alive.__dict__.setdefault("modules", OrderedDict())
-    if spec not in modules:
-        modules[spec] = Live(spec)
+def live(spec: Spec, role: str = "") -> Live:
+    """This thread's module for these networks, what was in it is left over; role: one beside it, for two at once."""
+    modules: OrderedDict[tuple[Spec, str], Live] = _alive.__dict__.setdefault("modules", OrderedDict())
+    key = (spec, role)
+    if key not in modules:
+        modules[key] = Live(spec)
         if len(modules) > MAX_ALIVE:
             modules.popitem(last=False)
-    modules.move_to_end(spec)
-    return modules[spec]
+    modules.move_to_end(key)
+    return modules[key]
 
 
 @lru_cache(64)
 def layout(spec: Spec) -> Layout:
     return live(spec).layout
+
+
+def count_head_inputs(spec: Spec) -> int:
+    """Features that the head gets."""
+    return next(piece.shape[1] for piece in layout(spec).pieces if piece.is_head and len(piece.shape) > 1)
 
 
 @lru_cache(16)

@@ -124,9 +124,10 @@ def count_bytes(row: Mapping[str, Any]) -> int:
 
 def format_row(row: Mapping[str, Any], total_bytes: int) -> str:
     mean, p10 = (f"{row[key]:.3f}" if row[key] is not None else "-" for key in ("accuracy_mean", "accuracy_p10"))
-    n_clients = max(row["n_sampled"], 1)  # nobody is sampled for the set-up
+    # over the clients sampled, and over all that something was sent to; nobody is sampled for the set-up.
     # what peers send each other goes up at one and down at the other
-    up, down = (format_bytes((row[way] + row["peer_bytes"]) / n_clients) for way in ("upload_bytes", "download_bytes"))
+    counts = {"upload_bytes": row["n_sampled"], "download_bytes": row["n_reached"]}
+    up, down = (format_bytes((row[way] + row["peer_bytes"]) / max(n, 1)) for way, n in counts.items())
     line = f"{row['round']:5d}  {mean:>8}  {p10:>5}  {up:>10}  {down:>11}  {format_bytes(total_bytes):>10}"
     if row["is_void"]:
         return f"{line}  void: too few replies"

@@ -30,6 +30,7 @@ from laconic.runs.record import (
     cut,
     describe_clients,
     describe_environment,
+    describe_pairs,
     describe_partition,
     describe_round,
     log_event,
@@ -156,7 +157,7 @@ class _Loop:
         """From the last checkpoint, if there is one, to the last round."""
         found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
         if found:
-            self.lengths, self.seconds = found.lengths, found.seconds
+            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds  # a new record was empty then
         else:  # nothing of a start that was cut short may stay
             shutil.rmtree(self.folder / "checkpoints")
             (self.folder / "checkpoints").mkdir()
@@ -188,6 +189,7 @@ class _Loop:
         row = describe_round(fleet, scores, is_void=trouble is not None)
         self.write("metrics.jsonl", [row])
         self.write("clients.jsonl", describe_clients(fleet, scores or []))
+        self.write("pairs.jsonl", describe_pairs(fleet))
         self.lengths["traffic.jsonl"] = append_lines(self.folder / "traffic.jsonl", fleet.ledger.to_jsonl())
         seconds, evaluate_seconds = perf_counter() - started, perf_counter() - trained
         self.write("times.jsonl", [{"round": round, "seconds": seconds, "evaluate_seconds": evaluate_seconds}])

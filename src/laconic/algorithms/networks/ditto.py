@@ -55,7 +55,7 @@ class Ditto(Algorithm):
         network = averaging.compose(client.common, part)
         nn.fit(client.own, site.train, site.rng, self.training, adjust=nn.pull_to(network.vector, self.pull))
         nn.fit(network, site.train, site.rng, self.training)
-        return averaging.tell_change(client.common, network, part, site, self.training)
+        return averaging.tell_change(client.common, network, part, len(site.train.y), self.training)
 
     def predict(self, client: Twofold, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(client.own, x)

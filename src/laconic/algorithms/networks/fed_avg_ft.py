@@ -54,7 +54,7 @@ class FedAvgFT(Algorithm):
         averaging.receive(client.common, weights, part)
         network = averaging.compose(client.common, part)
         nn.fit(network, site.train, site.rng, self.training)
-        return averaging.tell_change(client.common, network, part, site, self.training)
+        return averaging.tell_change(client.common, network, part, len(site.train.y), self.training)
 
     @on_client
     def tune(self, client: Twofold, weights: Weights, site: Site) -> None:

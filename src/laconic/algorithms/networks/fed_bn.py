@@ -58,7 +58,7 @@ class FedBN(Algorithm):
         averaging.receive(client, weights, part)
         network = averaging.compose(client, part)
         nn.fit(network, site.train, site.rng, self.training)
-        return averaging.tell_change(client, network, part, site, self.training)
+        return averaging.tell_change(client, network, part, len(site.train.y), self.training)
 
     @on_client
     def install(self, client: Client, weights: Weights, site: Site) -> None:

@@ -71,8 +71,8 @@ class FedPAC(Algorithm):
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = choose_spec(task, self.training)
         shared = averaging.start_shared(spec, self.part(spec), self.training)
-        n_classes, n_features = nn.layout(spec).linear_head
-        return Server(spec, shared, np.zeros(n_classes, np.bool_), np.zeros((n_classes, n_features), np.float32))
+        prototypes = np.zeros((spec.n_classes, nn.count_head_inputs(spec)), np.float32)
+        return Server(spec, shared, np.zeros(spec.n_classes, np.bool_), prototypes)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part, is_known = self.part(server.spec), server.has_prototype
@@ -114,9 +114,9 @@ class FedPAC(Algorithm):
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)
         down, up = averaging.make_messages(spec, self.part(spec), self.training)
-        n_classes, n_features = nn.layout(spec).linear_head
-        table, classes = np.zeros((n_classes, n_features), np.float32), np.ones(n_classes, np.int64)
-        head = np.zeros(n_classes * (n_features + 1), np.float32)
+        table = np.zeros((spec.n_classes, nn.count_head_inputs(spec)), np.float32)
+        classes, layout = np.ones(spec.n_classes, np.int64), nn.layout(spec)
+        head = np.zeros(layout.n_trained - layout.n_body, np.float32)
         lesson = Lesson(*down.packed, classes > 0, table)
         return [lesson, Report(*up.packed, 0, head, classes, table, table, 0.0), Head(head), down]
 
@@ -137,7 +137,7 @@ class FedPAC(Algorithm):
         nn.fit(network, site.train, site.rng, head_training, part="head", epochs=self.head_epochs)
         nn.fit(network, site.train, site.rng, self.training, part="body", loss=self.align_to(before, lesson))
         after = class_means(nn.outputs(network, site.train.x)[0], site.train.y, n_classes)
-        update = averaging.tell_change(client, network, part, site, self.training)
+        update = averaging.tell_change(client, network, part, len(site.train.y), self.training)
         return Report(
             *update.packed,
             update.n_examples,

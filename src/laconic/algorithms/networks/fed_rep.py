@@ -59,7 +59,7 @@ class FedRep(Algorithm):
         network = averaging.compose(client, part)
         nn.fit(network, site.train, site.rng, self.training, part="head", epochs=self.head_epochs)
         nn.fit(network, site.train, site.rng, self.training, part="body")
-        return averaging.tell_change(client, network, part, site, self.training)
+        return averaging.tell_change(client, network, part, len(site.train.y), self.training)
 
     @on_client
     def install(self, client: Client, weights: Weights, site: Site) -> None:

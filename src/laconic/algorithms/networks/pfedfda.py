@@ -118,7 +118,7 @@ class PFedFDA(Algorithm):
         write_head(network, common, find_shares(site, network.spec.n_classes))
         nn.fit(network, site.train, site.rng, self.training, part="body")
         mine = self.find_gaussians(network, common, site)
-        update = averaging.tell_change(client.common, network, part, site, self.training)
+        update = averaging.tell_change(client.common, network, part, len(site.train.y), self.training)
         has_class = np.bincount(site.train.y, minlength=network.spec.n_classes) > 0
         means, triangle = mine.means[has_class].astype(np.float32), write_triangle(mine.covariance)
         return Report(*update.packed, update.n_examples, has_class, means, triangle)

@@ -57,7 +57,7 @@ class PFedMe(Algorithm):
         averaging.receive(client.common, weights, part)
         client.own = averaging.compose(client.common, part)
         copy = self.fit_both(client.own, site)
-        return averaging.tell_change(client.common, copy, part, site, self.training)
+        return averaging.tell_change(client.common, copy, part, len(site.train.y), self.training)
 
     def predict(self, client: Twofold, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(client.own, x)

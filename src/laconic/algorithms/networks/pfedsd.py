@@ -69,7 +69,7 @@ class PFedSD(Algorithm):
         loss = nn.cross_entropy if client.own is None else self.learn_from(client.own, site.train.x)
         nn.fit(network, site.train, site.rng, self.training, loss=loss)
         client.own = network
-        return averaging.tell_change(client.common, network, part, site, self.training)
+        return averaging.tell_change(client.common, network, part, len(site.train.y), self.training)
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
         network = client.own or averaging.compose(client.common, self.part(client.common.spec))
