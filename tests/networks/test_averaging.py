@@ -2,11 +2,14 @@
 
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from tiny_networks import CLIENTS, SPEC, TRAINING, descend, mean, open_fleet, start
 
+from laconic.algorithm import bound_bytes
+from laconic.algorithms import load_method
 from laconic.algorithms.networks import averaging
 from laconic.algorithms.networks.averaging import Shared, Update, Weights, find_part
 from laconic.algorithms.networks.fed_avg import FedAvg
@@ -112,3 +115,22 @@ def test_statistics_are_averaged_or_stay_as_training_says() -> None:
 def test_a_network_that_is_shared_as_a_whole_is_not_copied() -> None:
     client = averaging.start_client(SPEC, PART, TRAINING)
     assert averaging.compose(client, PART).vector is client.shared
+
+
+AVERAGING = ("fedavg", "fedper", "fedbn", "lg-fedavg", "fedrep", "fedbabu", "fedavg-ft", "ditto", "pfedme", "pfedsd")
+
+
+@pytest.mark.parametrize("name", [*AVERAGING, "fedpac", "pfedfda"])
+@pytest.mark.parametrize("kept", ["fp32", "int8"])
+def test_no_round_costs_a_client_more_than_the_costliest(name: str, kept: str) -> None:
+    model = "tiny_networks:TinyNorm" if name == "fedbn" else TRAINING.model
+    method: Any = load_method(name)(training=replace(TRAINING, model=model, down=kept, up=kept))  # type: ignore[call-arg]
+    with closing(open_fleet(method)) as fleet:
+        server = method.start_server(fleet.home.task, fleet)
+        most_bytes = bound_bytes(method.costliest_round(fleet.home.task))
+        for number in (1, 2, 3):
+            fleet.begin(number)
+            method.run_round(server, fleet)
+            method.deliver(server, fleet)
+            for client in (0, 1):
+                assert 0 < fleet.ledger.total(client=client).sent_bytes <= most_bytes
