@@ -24,7 +24,7 @@ from laconic.algorithms.networks import averaging
 from laconic.algorithms.networks.averaging import Shared, Update, Weights, choose_spec, find_part
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Part, Spec, Training, Vector
-from laconic.networks.gaussians import Gaussians, choose_trust, estimate, linear_classifier, mix
+from laconic.networks.gaussians import MIN_EXAMPLES, Gaussians, choose_trust, estimate, linear_classifier, mix
 from laconic.wire import Bits, Floats, Message
 
 LEAST_SHARE = 1e-4  # of a class that a client has no examples of
@@ -40,9 +40,9 @@ class Lesson(Weights, paper_bits={"triangle": paper_square_bits}, is_afresh=True
     triangle: Floats | None  # the covariance's rows, each from the diagonal on
 
 
-class Report(Update, paper_bits={"has_class": 0, "triangle": paper_square_bits}, is_afresh=True):
-    has_class: Bits  # [class]
-    means: Floats  # [class that it has, feature]; the others are as they came
+class Report(Update, paper_bits={"has_mean": 0, "triangle": paper_square_bits}, is_afresh=True):
+    has_mean: Bits  # [class]
+    means: Floats  # [class with a mean of its own, feature]; the others are as they came
     triangle: Floats
 
 
@@ -85,7 +85,7 @@ class PFedFDA(Algorithm):
         means, triangle = np.zeros(server.means.shape), np.zeros(write_triangle(server.covariance).size)
         for report in reports.values():
             theirs = server.means.astype(np.float64)
-            theirs[report.has_class] = report.means
+            theirs[report.has_mean] = report.means
             means += report.n_examples / n_examples * theirs
             triangle += report.n_examples / n_examples * report.triangle
         server.means, server.covariance = means.astype(np.float32), read_triangle(triangle)
@@ -119,9 +119,9 @@ class PFedFDA(Algorithm):
         nn.fit(network, site.train, site.rng, self.training, part="body")
         mine = self.find_gaussians(network, common, site)
         update = averaging.tell_change(client.common, network, part, len(site.train.y), self.training)
-        has_class = np.bincount(site.train.y, minlength=network.spec.n_classes) > 0
-        means, triangle = mine.means[has_class].astype(np.float32), write_triangle(mine.covariance)
-        return Report(*update.packed, update.n_examples, has_class, means, triangle)
+        has_mean = np.bincount(site.train.y, minlength=network.spec.n_classes) >= MIN_EXAMPLES
+        means, triangle = mine.means[has_mean].astype(np.float32), write_triangle(mine.covariance)
+        return Report(*update.packed, update.n_examples, has_mean, means, triangle)
 
     @on_client
     def adapt(self, client: Client, lesson: Lesson, site: Site) -> None:
@@ -147,10 +147,7 @@ class PFedFDA(Algorithm):
         part = self.part(client.common.spec)
         averaging.receive(client.common, lesson, part)
         if lesson.means is not None and lesson.triangle is not None:
-            client.means, client.covariance = (
-                lesson.means.astype(np.float32, copy=False),
-                read_triangle(lesson.triangle),
-            )
+            client.means, client.covariance = lesson.means.astype(np.float32), read_triangle(lesson.triangle)
         return averaging.compose(client.common, part)
 
     def find_gaussians(self, network: Network, common: Gaussians, site: Site) -> Gaussians:
