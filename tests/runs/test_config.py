@@ -230,6 +230,14 @@ def test_a_method_whose_extra_is_missing_says_what_to_install(monkeypatch: pytes
     assert caught.value.code == "E140"
 
 
+def test_a_fleet_whose_extra_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "laconic.fleets.ray", raising=False)
+    with pytest.raises(ConfigError, match=r'fleet "ray" needs ray, .*pip install "laconic\[ray\]"') as caught:
+        read_config(None, ["fleet.name=ray"])
+    assert caught.value.code == "E140"
+
+
 # ---------------------------------------------------------------- groups of settings
 def test_a_group_is_read_from_its_section_and_from_settings(tmp_path: Path) -> None:
     text = '[method]\nname = "fedrep"\nhead_epochs = 3\n[method.training]\nrate = 0.2\nmodel = "mlp"\n'

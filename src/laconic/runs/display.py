@@ -22,8 +22,7 @@ class Lines:
 
     def __init__(self, console: Console, earlier: Sequence[Round] = ()) -> None:
         self.console = console
-        self.earlier = earlier
-        self.total_bytes = 0
+        self.sent_bytes = {r.round: r.total_bytes for r in earlier}
         self.lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -36,7 +35,7 @@ class Lines:
 
     def started(self, title: str, rounds: int, first_round: int) -> None:
         with self.lock:
-            self.total_bytes = sum(r.total_bytes for r in self.earlier if r.round < first_round)
+            self.sent_bytes = {number: sent for number, sent in self.sent_bytes.items() if number < first_round}
             self.say(title)
             self.say(HEADING)
 
@@ -45,9 +44,9 @@ class Lines:
 
     def finished_round(self, row: dict[str, Any], seconds: float) -> None:
         with self.lock:
-            self.total_bytes += count_bytes(row)
+            self.sent_bytes[row["round"]] = count_bytes(row)
             if row["round"] or count_bytes(row):  # often nothing travels before the first round
-                self.say(format_row(row, self.total_bytes))
+                self.say(format_row(row, sum(self.sent_bytes.values())))
 
     def said(self, line: str) -> None:
         with self.lock:
