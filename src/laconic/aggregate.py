@@ -61,3 +61,11 @@ def mean_jaccard(sets: Sequence[NDArray[np.bool_]]) -> float:
     """Over all pairs, the share of what either has that both have; 0 for a pair that has nothing, and without pairs."""
     pairs = [(np.count_nonzero(a & b), np.count_nonzero(a | b)) for a, b in combinations(sets, 2)]
     return float(np.mean([both / either if either else 0.0 for both, either in pairs])) if pairs else 0.0
+
+
+def majority(votes: Sequence[NDArray[np.bool_]], weights: Sequence[float]) -> NDArray[np.bool_]:
+    """[entry] the sign, True for +1, that has most weight behind it; +1 if both have the same."""
+    total = np.zeros(votes[0].shape)
+    for signs, weight in zip(votes, weights, strict=True):
+        total += np.where(signs, weight, -weight)
+    return total >= 0
