@@ -6,7 +6,7 @@ import pytest
 from tiny_networks import CLIENTS, TRAINING, gradient, open_fleet, start
 
 from laconic.algorithm import Site
-from laconic.algorithms.networks.obda import MAX_MISSED, OBDA, draw_signs, missed_by
+from laconic.algorithms.networks.obda import MAX_MISSED, OBDA, draw_signs, recall
 
 METHOD = OBDA(replace(TRAINING, steps=1, rate=0.125, statistics="local"))
 
@@ -31,7 +31,7 @@ def test_a_client_catches_up_on_every_vote_once_and_gets_the_weights_if_it_misse
         for number in range(1, MAX_MISSED + 2):
             fleet.begin(number)
             METHOD.run_round(server, fleet)
-            missed = missed_by(server, 99)
+            missed = recall(server, server.version)
             assert (missed.weights is not None) == (number > MAX_MISSED)
             if number in (3, MAX_MISSED, MAX_MISSED + 1):
                 for _ in range(2):  # the server did not hear that it came

@@ -5,6 +5,7 @@ merge   sign by sign, the majority; the network takes a step of one size against
 sent    down: the majorities that the client missed, a bit for each weight; up: the signs of its gradient
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from laconic.networks import Network, Training, Vector
 from laconic.networks.sketch import signs
 from laconic.wire import Bits, Floats, Message
 
-MAX_MISSED = 32  # beyond that many bits for a weight, the weight itself is shorter
+MAX_MISSED = 31  # beyond that many bits for a weight, the weight itself is no longer
 
 
 class Missed(Message, paper_bits={"weights": 32}):
@@ -65,7 +66,7 @@ class OBDA(Algorithm):
         return Server(nn.start_vector(spec, self.training.init_seed)[: nn.layout(spec).n_trained])
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        gradients = fleet.ask(self.train, {client: missed_by(server, client) for client in fleet.sampled})
+        gradients = fleet.ask(self.train, tell_missed(server, fleet.sampled))
         server.held_by |= dict.fromkeys(gradients, server.version)
         sizes = [gradient.n_examples for gradient in gradients.values()]
         vote = majority([gradient.signs for gradient in gradients.values()], sizes)
@@ -74,7 +75,7 @@ class OBDA(Algorithm):
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         late = [client for client in fleet.everyone if server.held_by.get(client, 0) < server.version]
-        told = fleet.ask(self.catch_up, {client: missed_by(server, client) for client in late}, at_least=0)
+        told = fleet.ask(self.catch_up, tell_missed(server, late), at_least=0)
         server.held_by |= dict.fromkeys(told, server.version)
 
     def costliest_round(self, task: Task) -> list[Message]:
@@ -122,8 +123,13 @@ class OBDA(Algorithm):
         return weights - np.float32(self.training.rate) * as_numbers(vote)
 
 
-def missed_by(server: Server, client: ClientId) -> Missed:
-    n_missed = server.version - server.held_by.get(client, 0)
+def tell_missed(server: Server, clients: Iterable[ClientId]) -> dict[ClientId, Missed]:
+    n_missed = {client: server.version - server.held_by.get(client, 0) for client in clients}
+    messages = {n: recall(server, n) for n in set(n_missed.values())}  # one for all who missed the same
+    return {client: messages[n] for client, n in n_missed.items()}
+
+
+def recall(server: Server, n_missed: int) -> Missed:
     if n_missed > len(server.votes):
         return Missed(server.version, None, server.weights)
     return Missed(server.version, np.stack(server.votes[-n_missed:]) if n_missed else None, None)
