@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import types
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -116,6 +117,9 @@ class Fleet(Protocol):
 
     def note(self, **numbers: float) -> None: ...
 
+    def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
+        """For the record, as `note`: [client, client] of these clients, such as how alike they are."""
+
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
@@ -160,6 +164,11 @@ class Algorithm(ABC):
 def bound_bytes(messages: Iterable[Message]) -> int:
     """Most that messages of these shapes take on the wire, each behind its frame byte."""
     return sum(bound(message) + FRAME_BYTES for message in messages)
+
+
+def count_affordable(n_bytes: int, sizes: range, list_messages: Callable[[int], Iterable[Message]]) -> int:
+    """How many of the sizes, from small to large, have messages that fit, whatever is in them."""
+    return bisect_right(sizes, n_bytes, key=lambda size: bound_bytes(list_messages(size)))
 
 
 class Step(NamedTuple):

@@ -15,7 +15,18 @@ from laconic.networks.sgd import (
     log_shares,
     outputs,
 )
-from laconic.networks.vector import Layout, Live, Part, Piece, Spec, Vector, layout, live, start_vector
+from laconic.networks.vector import (
+    Layout,
+    Live,
+    Part,
+    Piece,
+    Spec,
+    Vector,
+    count_head_inputs,
+    layout,
+    live,
+    start_vector,
+)
 
 __all__ = [
     "MODELS",
@@ -33,6 +44,7 @@ __all__ = [
     "batches",
     "build",
     "classify",
+    "count_head_inputs",
     "cross_entropy",
     "fit",
     "layout",

@@ -8,6 +8,8 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
+from laconic.networks.mobile import EFFICIENTNET, MOBILENET_V2, inverted_body, shuffled_body
+
 Maker = Callable[[tuple[int, ...], int], nn.Module]
 SMALL_IMAGE = 20  # pixels; convolutions without padding leave nothing of a smaller one
 
@@ -20,13 +22,21 @@ class Network(nn.Module):
         self.body = body
         self.head = nn.Linear(count_features(body, input_shape), n_classes)
 
+    def resize_features(self, n_features: int) -> None:
+        """Makes bodies of any kind tell so many features: neighbours are averaged, or repeated if there are too few."""
+        self.body = nn.Sequential(self.body, nn.AdaptiveAvgPool1d(n_features))
+        self.head = nn.Linear(n_features, self.head.out_features)
+
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.head(self.body(x))
         return logits
 
 
-def make_module(name: str, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
-    """name: of MODELS, or package.module:Class of one's own, made as Class(input_shape, n_classes)."""
+def make_module(name: str, input_shape: tuple[int, ...], n_classes: int, n_features: int = 0) -> nn.Module:
+    """name: of MODELS, or package.module:Class of one's own, made as Class(input_shape, n_classes).
+
+    n_features: of what the head gets, whatever the body makes; 0: as the body makes it.
+    """
     if name in MODELS:
         maker = MODELS[name]
     elif ":" in name:
@@ -38,7 +48,10 @@ def make_module(name: str, input_shape: tuple[int, ...], n_classes: int) -> nn.M
     else:
         raise ValueError(f'model "{name}" is unknown; there are {", ".join(MODELS)}, or package.module:Class')
     try:
-        return maker(input_shape, n_classes)
+        made = maker(input_shape, n_classes)
+        if n_features and isinstance(made, Network):
+            made.resize_features(n_features)
+        return made
     except RuntimeError as error:  # torch's, of shapes
         raise ValueError(f'model "{name}" takes no examples of shape {input_shape}: {error}') from error
 
@@ -157,6 +170,22 @@ def vgg(*stages: Sequence[int], hidden: Sequence[int]) -> Maker:
     return make
 
 
+def mobile(stages: Sequence[tuple[int, int, int, int, int]], *, squeeze: bool = False) -> Maker:
+    def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        body = inverted_body(example_tensor_shape(input_shape)[0], stages, squeeze=squeeze)
+        return Network(body, input_shape, n_classes)
+
+    return make
+
+
+def shuffled(widths: Sequence[int], n_blocks: Sequence[int]) -> Maker:
+    def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        body = shuffled_body(example_tensor_shape(input_shape)[0], widths, n_blocks)
+        return Network(body, input_shape, n_classes)
+
+    return make
+
+
 MODELS: dict[str, Maker] = {
     "mlp": multilayer(256),
     "cnn": convolutional((32, 5, 0), (64, 5, 0), hidden=512),  # FedAvg's
@@ -167,6 +196,11 @@ MODELS: dict[str, Maker] = {
     "resnet8": residual(64, 128, 256),
     "resnet10": residual(64, 128, 256, 512),
     "resnet-small": residual(8, 16),
+    "mobilenetv2": mobile(MOBILENET_V2),
+    "efficientnet": mobile(EFFICIENTNET, squeeze=True),
+    "shufflenetv2": shuffled((24, 116, 232, 464), (4, 8, 4)),
+    "mobile-small": mobile(((1, 8, 1, 1, 3), (2, 16, 1, 2, 3))),
+    "shuffle-small": shuffled((8, 16), (2,)),
     "vgg8": vgg([16], [32], [64], [128], [128], hidden=[128, 128]),
     "vgg16": vgg([64] * 2, [128] * 2, [256] * 3, [512] * 3, [512] * 3, hidden=[512, 512]),
 }

@@ -35,6 +35,7 @@ class Spec:
     n_classes: int
     peak: float = 0.0  # the largest value of a pixel, which becomes 1 as 0 becomes -1; 0: inputs stay as they are
     head: str = "head"  # the last layer's name in the module
+    n_features: int = 0  # that the head gets from any body; 0: as many as the body makes
 
 
 class Piece(NamedTuple):
@@ -102,7 +103,7 @@ class Live:
         torch.set_num_threads(1)  # workers are many, and the order of sums must not depend on cores
         self.spec = spec
         name = choose_model(spec.input_shape) if spec.model == "auto" else spec.model
-        self.module = make_module(name, spec.input_shape, spec.n_classes)
+        self.module = make_module(name, spec.input_shape, spec.n_classes, spec.n_features)
         try:
             head = self.module.get_submodule(spec.head)
         except AttributeError:
@@ -110,6 +111,9 @@ class Live:
             raise ValueError(
                 f'model "{spec.model}" has no layer "{spec.head}"; name its head: {", ".join(names)}'
             ) from None
+        n_features = getattr(head, "in_features", spec.n_features)
+        if spec.n_features and n_features != spec.n_features:
+            raise ValueError(f'the head of "{spec.model}" takes {n_features} features, {spec.n_features} are due')
         self.layout = describe(self.module, head)
         self.flat = torch.empty(self.layout.size)
         self.gradient = torch.zeros(self.layout.n_trained)
@@ -214,20 +218,26 @@ def readable(array: NDArray[Any]) -> NDArray[Any]:
 _alive = threading.local()
 
 
-def live(spec: Spec) -> Live:
-    """This thread's module for these networks; what was in it is left over."""
-    modules: OrderedDict[Spec, Live] = _alive.__dict__.setdefault("modules", OrderedDict())
-    if spec not in modules:
-        modules[spec] = Live(spec)
+def live(spec: Spec, role: str = "") -> Live:
+    """This thread's module for these networks, what was in it is left over; role: one beside it, for two at once."""
+    modules: OrderedDict[tuple[Spec, str], Live] = _alive.__dict__.setdefault("modules", OrderedDict())
+    key = (spec, role)
+    if key not in modules:
+        modules[key] = Live(spec)
         if len(modules) > MAX_ALIVE:
             modules.popitem(last=False)
-    modules.move_to_end(spec)
-    return modules[spec]
+    modules.move_to_end(key)
+    return modules[key]
 
 
 @lru_cache(64)
 def layout(spec: Spec) -> Layout:
     return live(spec).layout
+
+
+def count_head_inputs(spec: Spec) -> int:
+    """Features that the head gets."""
+    return next(piece.shape[1] for piece in layout(spec).pieces if piece.is_head and len(piece.shape) > 1)
 
 
 @lru_cache(16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,17 +89,26 @@ def draw_shares(dataset: Dataset, config: Config) -> Partition:
         raise ConfigError("E120", str(error)) from error
 
 
-def scale(dataset: Dataset) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """Training and test examples, and the largest value of a pixel: whole numbers stay small, others are centred.
+class Centring:
+    """Values less their mean, in units of their spread; both are of all training examples, so everyone knows them."""
 
-    Mean and spread are those of all training examples, so they are something that everyone knows.
-    """
+    def fit(self, rows: NDArray[Any]) -> Self:
+        self.mean_, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+        self.spread_ = np.where(spread > 0, spread, 1)
+        return self
+
+    def transform(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        centred: NDArray[np.float32] = ((rows - self.mean_) / self.spread_).astype(np.float32)
+        return centred
+
+
+def scale(dataset: Dataset) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Training and test examples, and the largest value of a pixel: bytes stay bytes, other values are centred."""
     train, test = dataset.x_train, dataset.x_test
     if train.dtype == np.uint8:
         return train, test, float(next(peak for peak in (1, 16, 255) if train.max() <= peak))
-    mean, spread = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
-    centred = [((x - mean) / np.where(spread > 0, spread, 1)).astype(np.float32) for x in (train, test)]
-    return centred[0], centred[1], 0.0
+    rule = Centring().fit(train)
+    return rule.transform(train), rule.transform(test), 0.0
 
 
 def booleanize(dataset: Dataset, settings: DataSettings) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import ClientId, Site, Task
+from laconic.algorithm import ClientId, Task
 from laconic.networks import Network, Packed, Part, Spec, Training, Vector
 from laconic.wire import Floats, Ints, Message
 
@@ -128,11 +128,11 @@ def keep_personal(client: Client, network: Network, part: Part) -> None:
     client.personal, client.log_prior = network.vector[~part.mask], network.log_prior
 
 
-def tell_change(client: Client, network: Network, part: Part, site: Site, training: Training) -> Update:
-    """What training made of the vector received; the client keeps what is its own."""
+def tell_change(client: Client, network: Network, part: Part, n_examples: int, training: Training) -> Update:
+    """What training made of the vector received; the client keeps what is its own. n_examples: how much it counts."""
     keep_personal(client, network, part)
     change = network.vector[part.mask] - client.shared
-    return Update(*nn.pack(change, part.row_starts, training.up), n_examples=len(site.train.y))
+    return Update(*nn.pack(change, part.row_starts, training.up), n_examples=n_examples)
 
 
 def classify(client: Client, x: NDArray[Any], part: Part) -> NDArray[np.int64]:

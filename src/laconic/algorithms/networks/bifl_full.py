@@ -83,7 +83,7 @@ class BiFLFull(Algorithm):
         latent = compose(client, part)
         loss = fit_binary(latent, site.train, site.rng, drop_rate(self.training, self.drop_every, site.round))
         site.note(train_loss=loss)
-        return tell_change(client, latent, part, site, self.training)
+        return tell_change(client, latent, part, len(site.train.y), self.training)
 
     @on_client
     def install(self, client: Client, weights: Weights, site: Site) -> None:

@@ -75,7 +75,7 @@ class FedAvg(Algorithm):
         receive(client, weights, part)
         network = compose(client, part)
         nn.fit(network, site.train, site.rng, self.training)
-        return tell_change(client, network, part, site, self.training)
+        return tell_change(client, network, part, len(site.train.y), self.training)
 
     @on_client
     def install(self, client: Client, weights: Weights, site: Site) -> None:
