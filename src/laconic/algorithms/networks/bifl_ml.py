@@ -101,4 +101,5 @@ def estimate(mine: Vector, mean: Vector, n_voters: int, gain: float) -> Vector:
     """The likeliest latent weights [weight], from one's own and the mean of all signs: larger where most agree."""
     a, b, c = (float(np.interp(math.log(n_voters), np.log(VOTERS), curve)) for curve in CURVES)
     agreement = np.maximum(b + mean * as_numbers(signs(mine)), 1e-3)  # who did not vote may have all against it
-    return np.clip(gain * mine * (a * np.log(agreement) + c), -1, 1).astype(np.float32)
+    weights: Vector = np.clip(gain * mine * (a * np.log(agreement) + c), -1, 1).astype(np.float32)
+    return weights

@@ -102,7 +102,7 @@ class OBCSAA(Algorithm):
         keep_personal(client, network, part)
         largest = keep_largest(network.vector[part.mask] - client.shared, self.count(part.size))
         measured = self.sketch(part.size, site.round).forward(largest)
-        return Measured(signs(measured), np.float32(np.linalg.norm(largest)), len(site.train.y))
+        return Measured(signs(measured), float(np.float32(np.linalg.norm(largest))), len(site.train.y))
 
     @on_client
     def install(self, client: Client, weights: Weights, site: Site) -> None:
