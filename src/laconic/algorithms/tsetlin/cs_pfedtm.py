@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.aggregate import average_weights, highest, mean_jaccard, richest, unite_states
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, bound_bytes, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, bound_bytes, check_shape, on_client
 from laconic.algorithms.tsetlin.machines import (
     check_at_least,
     check_rebuilding,
@@ -67,6 +67,11 @@ class Server:
     is_merged: Classes  # once in any round
     similarity: float = 0.0  # of the clients that last took part in a reference round
     accuracy: dict[ClientId, float] = field(default_factory=dict)  # when last heard of
+
+    def check_update(self, order: Order, update: Update) -> None:
+        check_shape("weights", update.weights, (self.task.n_classes, order.n_shared))
+        if update.per_class is not None:
+            check_shape("per_class", update.per_class, (self.task.n_classes,))
 
 
 @dataclass
@@ -123,18 +128,23 @@ class CSpFedTM(Algorithm):
         fleet.note(n_shared=n_shared, n_private=self.n_clauses - n_shared)
         if self.n_shared is None:
             fleet.note(similarity=server.similarity)
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)))
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)), check=server.check_update)
         if server.shared is None:
             return
         updates = {client: reply for client, reply in replies.items() if reply is not None}
         wanted = self.choose_donors(server, updates)
         if self.donors == "performance":
             fleet.note(**{f"donor_{place}": client for place, client in enumerate(wanted, start=1)})
-        sent = fleet.ask(self.give_states, {client: Wanted(classes) for client, classes in wanted.items()})
+        before = tm.include_bits(server.shared)
+        sent = fleet.ask(
+            self.give_states,
+            {client: Wanted(classes) for client, classes in wanted.items()},
+            check=lambda wanted, reply: check_shape("states", reply.states, before[wanted.classes].shape),
+        )
         server.accuracy |= {client: update.accuracy for client, update in updates.items()}
         self.merge_weights(server, server.shared, list(updates.values()))
         arrived = [(wanted[client], reply.states) for client, reply in sent.items()]
-        states = unite_states(tm.include_bits(server.shared), arrived)
+        states = unite_states(before, arrived)
         tm.load_include_bits(server.shared, states)
         fleet.ask(self.install, dict.fromkeys(fleet.everyone, Shared(server.shared.weights, states)), at_least=0)
 
@@ -142,7 +152,13 @@ class CSpFedTM(Algorithm):
         """Decides how many clauses are shared; a machine that stays keeps its first ones."""
         n_shared = self.n_shared
         if n_shared is None:
-            replies = fleet.ask(self.train_reference, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
+            due = self.describe(self.build(server.task, self.n_reference)).used.shape
+            replies = fleet.ask(
+                self.train_reference,
+                dict.fromkeys(fleet.sampled, EMPTY),
+                at_least=0,
+                check=lambda _, reply: check_shape("used", reply.used, due),
+            )
             if len(replies) > 1:
                 server.similarity = mean_jaccard([reply.used for reply in replies.values()])
             n_affordable = self.afford(server.task)
