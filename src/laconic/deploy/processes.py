@@ -22,7 +22,6 @@ QUIET = {
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
 }
-PROMPT = {"FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1"}  # seconds; Flower's own is 1
 
 
 class Keeper:
@@ -47,7 +46,7 @@ class Keeper:
         home = self.folder / "flower"
         home.mkdir(exist_ok=True)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        environment = os.environ | QUIET | PROMPT | {"FLWR_HOME": str(home), "PATH": path}
+        environment = os.environ | QUIET | {"FLWR_HOME": str(home), "PATH": path}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._make_command(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -91,7 +90,7 @@ def keep_server(folder: Path, say: Callable[[str], None]) -> None:
                 say(f"{n_nodes} nodes are registered; listening on {host}:{settings.port}")
 
     keeper = Keeper("SuperLink", folder, lambda: command, say)
-    with _stopping([keeper]):
+    with stopping([keeper]):
         while True:
             if keeper.look_after():
                 is_registered = False
@@ -101,15 +100,15 @@ def keep_server(folder: Path, say: Callable[[str], None]) -> None:
 
 def keep_nodes(folders: Sequence[Path], say: Callable[[str], None]) -> None:
     """A SuperNode for each folder. Ends with SIGTERM or Ctrl-C."""
-    keepers = [Keeper(folder.resolve().name, folder, _node_command(folder), say) for folder in folders]
-    with _stopping(keepers):
+    keepers = [Keeper(folder.resolve().name, folder, node_command(folder), say) for folder in folders]
+    with stopping(keepers):
         while True:
             for keeper in keepers:
                 keeper.look_after()
             time.sleep(POLL_SECONDS)
 
 
-def _node_command(folder: Path) -> Callable[[], list[str]]:
+def node_command(folder: Path) -> Callable[[], list[str]]:
     settings, folder = read_settings(folder, "node"), folder.resolve()
 
     def make() -> list[str]:
@@ -124,7 +123,7 @@ def _node_command(folder: Path) -> Callable[[], list[str]]:
 
 
 @contextlib.contextmanager
-def _stopping(keepers: Sequence[Keeper]):  # type: ignore[no-untyped-def]
+def stopping(keepers: Sequence[Keeper]):  # type: ignore[no-untyped-def]
     def leave(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 

@@ -14,7 +14,7 @@ from laconic.deploy.control import UNREACHABLE, Control
 from laconic.deploy.folders import read_settings
 from laconic.fleets.store import write_atomically
 from laconic.runs.budget import keep_budget
-from laconic.runs.config import Config, read_config, write_config
+from laconic.runs.config import Config, write_config
 from laconic.runs.record import command_line, describe_environment, write_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from laconic.runs.run import Watch
 
-POLL_SECONDS = 1.0
+POLL_SECONDS = 3.0
 MOST_TRIALS = 4  # without a new round between them; more are no accident
 OWN_ERRORS = ("OverBudget", "ValueError", "TypeError", "ConfigError")  # which another trial would only meet again
 
@@ -40,43 +40,43 @@ def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]
 
 def carry_through(folder: Path, watch: Watch, wait_seconds: float) -> dict[str, Any]:
     """The summary at the end of the run, whatever becomes of the SuperLink and the nodes meanwhile."""
-    config = read_config(folder / "config.toml")
     deployed = json.loads((folder / "deployed.json").read_text("utf-8"))
-    server = Path(deployed["server"])
-    rows, n_trials = show_rows(folder, watch, -1), 0
+    server, submitted = Path(deployed["server"]), folder / "submitted.json"
+    rows, n_trials = show_rows(folder, watch), 0
     last = next(rows)
     while not (folder / "DONE.json").exists():
-        n_trials += 1
-        if n_trials > MOST_TRIALS:
-            raise RuntimeError(
-                f"{MOST_TRIALS} trials brought no new round; see {folder}/events.log and {server}/flower.log"
-            )
-        run_id = submit(server, deployed["run"], folder, config, wait_seconds)
-        watch.said(f"submitted to the SuperLink as run {run_id}")
-        while not (folder / "DONE.json").exists() and not has_ended(server, run_id, watch):
-            time.sleep(POLL_SECONDS)
-            before, last = last, next(rows)
-            n_trials = n_trials if last == before else 0
-        last = next(rows)
+        run_id = json.loads(submitted.read_text("utf-8")) if submitted.exists() else None
+        if run_id is None or has_ended(server, run_id, watch):
+            n_trials += 1
+            if n_trials > MOST_TRIALS:
+                raise RuntimeError(
+                    f"{MOST_TRIALS} trials brought no new round; see {folder}/events.log and {server}/flower.log"
+                )
+            run_id = submit(server, deployed["run"], folder, wait_seconds)
+            write_atomically(submitted, json.dumps(run_id).encode())
+            watch.said(f"submitted to the SuperLink as run {run_id}")
+        time.sleep(POLL_SECONDS)
+        before, last = last, next(rows)
+        n_trials = n_trials if last == before else 0
         if (folder / "FAILED.json").exists():
             error = json.loads((folder / "FAILED.json").read_text("utf-8"))["error"]
             if error.partition(":")[0] in OWN_ERRORS:
                 raise RuntimeError(f"the run failed: {error}")
+    next(rows)
     done: dict[str, Any] = json.loads((folder / "DONE.json").read_text("utf-8"))
     return done
 
 
-def submit(server: Path, run: str, folder: Path, config: Config, wait_seconds: float) -> int:
+def submit(server: Path, run: str, folder: Path, wait_seconds: float) -> int:
     """Waits for the SuperLink, if need be."""
+    experiment = (folder / "config.toml").read_text("utf-8")
     while True:
         try:
             with Control(server) as control:
                 nodes = {node.client: node.node_id for node in control.register()}
                 write_atomically(folder / "nodes.json", json.dumps(nodes).encode())
                 settings = {"run": run, "folder": str(folder.resolve()), "server": str(server)}
-                return control.start(
-                    settings | {"wait-seconds": float(wait_seconds), "experiment": write_config(config)}
-                )
+                return control.start(settings | {"wait-seconds": float(wait_seconds), "experiment": experiment})
         except UNREACHABLE:
             time.sleep(POLL_SECONDS)
 
@@ -94,9 +94,9 @@ def has_ended(server: Path, run_id: int, watch: Watch) -> bool:
     return found is None or found.status.startswith("finished")
 
 
-def show_rows(folder: Path, watch: Watch, last: int) -> Iterator[int]:
+def show_rows(folder: Path, watch: Watch) -> Iterator[int]:
     """The last round shown, again and again."""
-    path = folder / "metrics.jsonl"
+    last, path = -1, folder / "metrics.jsonl"
     while True:
         text = path.read_text("utf-8") if path.exists() else ""
         for line in text[: text.rfind("\n") + 1].splitlines():  # the last may be under way

@@ -25,7 +25,7 @@ from laconic.fleets.soundness import MOST_EXAMPLES
 from laconic.wire import Encoded, WireError
 
 RECORD = "laconic"
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.5
 SENDINGS = 2  # of a message that is answered by an error
 RETURN_SECONDS = 150.0  # for a node that died to be back: Flower holds its place for a minute
 MOST_NOTES = 100  # of one reply
