@@ -51,7 +51,6 @@ class NodeState(NamedTuple):
 
 
 class RunState(NamedTuple):
-    run_id: int
     status: str  # e.g. running, finished:completed, finished:failed
     details: str
 
@@ -99,10 +98,13 @@ class Control:
         return int(self._client.StartRun(request).run_id)
 
     def find_run(self, run_id: int) -> RunState | None:
-        for number, run in self._client.ListRuns(ListRunsRequest(run_id=run_id)).run_dict.items():
-            status = ":".join(part for part in (run.status.status, run.status.sub_status) if part)
-            return RunState(number, status, run.status.details)
-        return None
+        """None: the SuperLink knows of none."""
+        try:
+            run = self._client.ListRuns(ListRunsRequest(run_id=run_id)).run_dict[run_id]
+        except (httpx.HTTPStatusError, KeyError):
+            return None
+        status = ":".join(part for part in (run.status.status, run.status.sub_status) if part)
+        return RunState(status, run.status.details)
 
     def _list(self) -> list[Any]:
         return list(self._client.ListNodes(ListNodesRequest()).nodes_info)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -123,7 +123,9 @@ def node_command(folder: Path) -> Callable[[], list[str]]:
 
 
 @contextlib.contextmanager
-def stopping(keepers: Sequence[Keeper]):  # type: ignore[no-untyped-def]
+def stopping(keepers: Sequence[Keeper]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end what is inside, and the processes with it."""
+
     def leave(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 

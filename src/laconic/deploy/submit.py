@@ -47,11 +47,14 @@ def carry_through(folder: Path, watch: Watch, wait_seconds: float) -> dict[str, 
     while not (folder / "DONE.json").exists():
         run_id = json.loads(submitted.read_text("utf-8")) if submitted.exists() else None
         if run_id is None or has_ended(server, run_id, watch):
+            if (folder / "DONE.json").exists():
+                break
             n_trials += 1
             if n_trials > MOST_TRIALS:
                 raise RuntimeError(
                     f"{MOST_TRIALS} trials brought no new round; see {folder}/events.log and {server}/flower.log"
                 )
+            (folder / "FAILED.json").unlink(missing_ok=True)
             run_id = submit(server, deployed["run"], folder, wait_seconds)
             write_atomically(submitted, json.dumps(run_id).encode())
             watch.said(f"submitted to the SuperLink as run {run_id}")
