@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from laconic.aggregate import average_weights, highest, mean_jaccard, mean_of, richest, unite_states
+from laconic.aggregate import average_weights, highest, jaccard, mean_of, mean_of_pairs, richest, unite_states
 
 BEFORE = np.array([[10, 20], [7, 7], [3, 30]], np.int32)
 UPLOADS = [np.array([[1, 50], [9, 9], [4, 31]], np.int32), np.array([[4, 80], [9, 9], [5, 41]], np.int32)]
@@ -52,13 +52,15 @@ def test_united_states_are_the_or_of_what_was_sent_and_stay_where_nothing_was() 
     assert np.array_equal(unite_states(before, []), before)
 
 
-def test_mean_jaccard_is_over_pairs_and_0_where_a_pair_has_nothing() -> None:
+def test_jaccard_is_the_share_both_have_and_0_where_two_have_nothing() -> None:
     a, b, none = np.array([1, 1, 0, 0]) > 0, np.array([0, 1, 1, 1]) > 0, np.zeros(4, np.bool_)
-    assert mean_jaccard([a, b]) == 0.25
-    assert mean_jaccard([a, a]) == 1.0
-    assert mean_jaccard([none, none]) == 0.0
-    assert mean_jaccard([a, a, none]) == pytest.approx(1 / 3)
-    assert mean_jaccard([a]) == mean_jaccard([]) == 0.0
+    assert jaccard([a, b, none]).tolist() == [[1, 0.25, 0], [0.25, 1, 0], [0, 0, 0]]
+    assert jaccard([a.reshape(2, 2), b.reshape(2, 2)])[0, 1] == 0.25
+
+
+def test_the_mean_of_pairs_leaves_out_everyone_with_itself() -> None:
+    assert mean_of_pairs(np.array([[1, 0.2, 0.4], [0.2, 1, 0.9], [0.4, 0.9, 1]])) == pytest.approx(0.5)
+    assert mean_of_pairs(np.ones((1, 1))) == mean_of_pairs(np.ones((0, 0))) == 0.0
 
 
 def test_a_mean_goes_by_weight() -> None:

@@ -1,7 +1,6 @@
 """How a server makes one of many: functions that more than one method uses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -85,7 +84,15 @@ def unite_states(
     return np.where(has_come[:, None, None], united, previous)
 
 
-def mean_jaccard(sets: Sequence[NDArray[np.bool_]]) -> float:
-    """Over all pairs, the share of what either has that both have; 0 for a pair that has nothing, and without pairs."""
-    pairs = [(np.count_nonzero(a & b), np.count_nonzero(a | b)) for a, b in combinations(sets, 2)]
-    return float(np.mean([both / either if either else 0.0 for both, either in pairs])) if pairs else 0.0
+def jaccard(sets: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
+    """[i, j] the share of what either has that both have; 0 for two that have nothing."""
+    members = np.array([each.ravel() for each in sets], np.float64)
+    both, sizes = members @ members.T, members.sum(axis=1)
+    shares: NDArray[np.float64] = both / np.maximum(sizes[:, None] + sizes - both, 1)
+    return shares
+
+
+def mean_of_pairs(matrix: NDArray[np.float64]) -> float:
+    """Of a symmetric [i, j], each pair once and nobody with itself; 0 without pairs."""
+    pairs = matrix[np.triu_indices(len(matrix), 1)]
+    return float(pairs.mean()) if len(pairs) else 0.0

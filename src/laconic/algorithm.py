@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import types
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -74,6 +75,7 @@ class Task:
     n_classes: int
     n_clients: int
     levels: int = 1  # bits only: layers come in runs of so many nested thermometer levels
+    peak: float = 0.0  # values only: the largest that a pixel may have; 0: values have no scale of their own
 
 
 @dataclass
@@ -122,6 +124,9 @@ class Fleet(Protocol):
 
     def note(self, **numbers: float) -> None: ...
 
+    def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
+        """For the record, as `note`: [client, client] of these clients, such as how alike they are."""
+
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
@@ -132,9 +137,10 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    # The whole-number setting that a byte budget turns down; "" if there is none. A method with a setting budget_bytes
-    # is told the budget in it, and keeps it by itself.
+    # The setting, a whole number or a share, that a byte budget turns down; "" if there is none. A method with a
+    # setting budget_bytes is told the budget in it, and keeps it by itself.
     budget_knob: ClassVar[str] = ""
+    takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -146,6 +152,9 @@ class Algorithm(ABC):
 
     @abstractmethod
     def run_round(self, server: Any, fleet: Fleet) -> None: ...
+
+    def deliver(self, server: Any, fleet: Fleet) -> None:  # noqa: B027  # most methods leave everyone up to date
+        """Brings everyone up to date, after a round that is evaluated and after the last one; its bytes count too."""
 
     @abstractmethod
     def start_client(self, task: Task, site: Site) -> Any: ...
@@ -167,6 +176,11 @@ def check_shape(name: str, array: NDArray[Any] | None, due: tuple[int, ...]) -> 
 def bound_bytes(messages: Iterable[Message]) -> int:
     """Most that messages of these shapes take on the wire, each behind its frame byte."""
     return sum(bound(message) + FRAME_BYTES for message in messages)
+
+
+def count_affordable(n_bytes: int, sizes: range, list_messages: Callable[[int], Iterable[Message]]) -> int:
+    """How many of the sizes, from small to large, have messages that fit, whatever is in them."""
+    return bisect_right(sizes, n_bytes, key=lambda size: bound_bytes(list_messages(size)))
 
 
 class Step(NamedTuple):

@@ -21,7 +21,18 @@ TOYS = (
     Method("mean-label", "toys", "mean_label:MeanLabel", "none", "a mean"),
     Method("rumour", "toys", "rumour:Rumour", "none", "bits and whispers"),
 )
-SMALL = {"n_clauses": 8, "epochs": 1, "threshold": 20, "min_examples": 2}  # of those settings that a method has
+SMALL = {
+    "n_clauses": 8,
+    "epochs": 1,
+    "threshold": 20,
+    "min_examples": 2,
+    "n_features": 20,
+    "aux_model": "shuffle-small",
+    "cps_dims": 5,
+    "ppa": "true",
+    "cpkd": "true",
+    "server_epochs": 3,
+}  # of those settings that a method has
 N_CLIENTS, N_ROUNDS = 5, 3
 
 
@@ -58,6 +69,8 @@ def make_data(folder: Path, owned_classes: list[list[int]], n_each: int = 6) -> 
 def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
     names = {field.name for field in fields(load_method(method))}
     small = [f"method.{name}={value}" for name, value in SMALL.items() if name in names]
+    if "training" in names:  # of a network small enough that a round is nothing
+        small += ["method.training.model=resnet-small", "method.training.batch=8"]
     common = [
         "data.partition=natural",
         "data.group=owner",
@@ -72,7 +85,7 @@ def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
 
 def read_all(folder: Path) -> dict[str, bytes]:
     """Everything that must not depend on where, when and by how many workers it was made."""
-    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "traffic")]
+    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "traffic")]
     files += (folder / "checkpoints").glob("*.safetensors")
     return {file.name: file.read_bytes() for file in files}
 

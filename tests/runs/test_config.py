@@ -155,7 +155,7 @@ def test_the_template_reads_back_as_the_defaults_and_explains_each_setting(name:
         ('[method]\nname = "fedtmm"', "E110", ["exp.toml:2", '"fedtmm"', "Closest: fedtm", "laconic list methods"]),
         ('method = "fedtm"', "E102", ["exp.toml:1  method is a section; write method.name="]),
         ("[data]\nalpha = -0.1", "E102", ["exp.toml:2", "data.alpha = -0.1 must be"]),
-        ("[data]\n[data.alpha]\nx = 1", "E102", ["data.alpha = {x = 1} must be a number"]),
+        ("[data]\n[data.alpha]\nx = 1", "E102", ["exp.toml:3", "data.alpha is a setting and no section"]),
         ("[dta]\nalpha = 1", "E101", ["exp.toml:2", "unknown section dta", "Did you mean data?"]),
         ('[fleet]\nname = "proces"', "E102", ["exp.toml:2", "local, process", "Did you mean process?"]),
         ("[fleet]\nparticipation = 0", "E102", ["fleet.participation = 0.0 must be above 0"]),

@@ -35,7 +35,7 @@ def sets(*more: str) -> list[str]:
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "traffic")]
+    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "traffic")]
     files += (folder / "checkpoints").glob("*.safetensors")
     return {file.name: file.read_bytes() for file in files}
 
@@ -124,3 +124,15 @@ def test_a_dead_worker_process_is_named_and_the_run_can_go_on(tmp_path: Path) ->
     assert process.returncode == 1
     assert "exit code -9" in err
     assert "resume the run" in err
+
+
+def test_a_run_begun_before_matrices_were_recorded_goes_on(tmp_path: Path) -> None:
+    settings = ["method.name=cs-pfedtm", "method.n_clauses=8", "data.clients=2", "rounds=1"]
+    run(read_config(None, settings), tmp_path / "run")
+    manifest = tmp_path / "run" / "checkpoints" / "manifest.json"
+    old = json.loads(manifest.read_text())
+    del old["lengths"]["pairs.jsonl"]
+    manifest.write_text(json.dumps(old))
+    (tmp_path / "run" / "DONE.json").unlink()
+    (tmp_path / "run" / "pairs.jsonl").unlink()
+    assert resume(tmp_path / "run").rounds == 1

@@ -44,6 +44,15 @@ class Exchange(NamedTuple):
     down: Message | None
     up: Message | None
 
+    @classmethod
+    def of(cls, down: Message, up: Message | None) -> Exchange:
+        """Without what nothing is coded against."""
+        return cls(down if is_base(down) else None, up if up is not None and is_base(up) else None)
+
+
+def is_base(message: Message) -> bool:
+    return bool(message.schema) and not message.is_afresh
+
 
 @dataclass
 class Cell:
@@ -120,9 +129,12 @@ class Host:
                 raise WireError(f"client {request.client} holds no earlier {step.name}, which this one builds on")
             message = self._decode(step, body, base.down if base else None)
             encoded, reply = encode_reply(step, run(message, site), base.up if base else None)
-            slots[free_slot(agreed)] = Exchange(message if message.schema else None, reply)
+            slots[free_slot(agreed)] = Exchange.of(message, reply)
         self.cells.put(request.client, cell)
         return Reply(request.client, encoded, site.notes)
+
+    def count_examples(self, request: Request) -> int:
+        return len(self.home.source.at(request.client, request.round)[0].y)
 
     def evaluate(self, client: ClientId, round: int) -> Score:
         test = self.home.source.at(client, round)[2]

@@ -24,7 +24,9 @@ class LocalFleet(BaseFleet):
 
     def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:
         self._host.forget_decoded()
-        yield from self._as_completed([self._pool.submit(self._host.perform, request) for request in requests])
+        # those with most examples first, so that none of them is left for the end when other threads have nothing to do
+        heaviest_first = sorted(requests, key=lambda request: -self._host.count_examples(request))
+        yield from self._as_completed([self._pool.submit(self._host.perform, request) for request in heaviest_first])
 
     def _evaluate(self, clients: Sequence[ClientId], round: int) -> Generator[Score]:
         yield from self._as_completed([self._pool.submit(self._host.evaluate, client, round) for client in clients])

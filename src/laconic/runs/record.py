@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laconic.runs.prepare import Prepared
 
 SCHEMA = 1
-LOGS = ("metrics.jsonl", "clients.jsonl", "traffic.jsonl", "times.jsonl")
+LOGS = ("metrics.jsonl", "clients.jsonl", "pairs.jsonl", "traffic.jsonl", "times.jsonl")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -104,6 +104,8 @@ def describe_round(fleet: BaseFleet, scores: list[Score] | None, *, is_void: boo
         "peer_bytes": sent["peer"].sent_bytes,
         "paper_upload_bytes": sent["up"].paper_bits / 8,
         "paper_download_bytes": sent["down"].paper_bits / 8,
+        "busiest_bytes": max(fleet.spent.values(), default=0),
+        "budget_bytes": fleet.conditions.budget_bytes,
         "n_sampled": len(fleet.sampled) if fleet.round else 0,
         "n_replied": len(fleet.replied.intersection(fleet.sampled)) if fleet.round else 0,
         "n_lost": fleet.n_lost,
@@ -124,6 +126,14 @@ def describe_clients(fleet: BaseFleet, scores: list[Score]) -> list[dict[str, An
             "notes": fleet.client_notes.get(score.client, {}),
         }
         for score in scores
+    ]
+
+
+def describe_pairs(fleet: BaseFleet) -> list[dict[str, Any]]:
+    """Lines of pairs.jsonl; four digits, for a matrix is long and nobody sees more."""
+    return [
+        {"round": fleet.round, "name": name, "clients": clients, "values": np.round(matrix, 4).tolist()}
+        for name, (clients, matrix) in fleet.pair_notes.items()
     ]
 
 

@@ -30,6 +30,7 @@ from laconic.runs.record import (
     cut,
     describe_clients,
     describe_environment,
+    describe_pairs,
     describe_partition,
     describe_round,
     log_event,
@@ -160,7 +161,7 @@ class _Loop:
         """From the last checkpoint, if there is one, to the last round."""
         found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
         if found:
-            self.lengths, self.seconds = found.lengths, found.seconds
+            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds  # a new record was empty then
         else:  # nothing of a start that was cut short may stay
             shutil.rmtree(self.folder / "checkpoints")
             (self.folder / "checkpoints").mkdir()
@@ -178,7 +179,9 @@ class _Loop:
         """The server's state after it."""
         started, fleet, method = perf_counter(), self.fleet, self.config.method
         fleet.begin(round)
-        server, trouble = play(method, self.task, server, fleet)
+        is_last = round == self.config.rounds
+        is_evaluated = round > 0 and (is_last or round % self.config.evaluate_every == 0)
+        server, trouble = play(method, self.task, server, fleet, is_evaluated=is_evaluated)
         news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
         news += [f"round {round} is void: {trouble}"] if trouble else []
         for line in news:
@@ -186,11 +189,11 @@ class _Loop:
             if self.watch:
                 self.watch.said(line)
         trained = perf_counter()
-        is_last = round == self.config.rounds
-        scores = fleet.evaluate() if round and (is_last or round % self.config.evaluate_every == 0) else None
+        scores = fleet.evaluate() if is_evaluated else None
         row = describe_round(fleet, scores, is_void=trouble is not None)
         self.write("metrics.jsonl", [row])
         self.write("clients.jsonl", describe_clients(fleet, scores or []))
+        self.write("pairs.jsonl", describe_pairs(fleet))
         self.lengths["traffic.jsonl"] = append_lines(self.folder / "traffic.jsonl", fleet.ledger.to_jsonl())
         seconds, evaluate_seconds = perf_counter() - started, perf_counter() - trained
         self.write("times.jsonl", [{"round": round, "seconds": seconds, "evaluate_seconds": evaluate_seconds}])
@@ -205,16 +208,20 @@ class _Loop:
         self.lengths[name] = append_lines(self.folder / name, map(json.dumps, rows))
 
 
-def play(method: Algorithm, task: Task, server: Any, fleet: BaseFleet) -> tuple[Any, TooFew | None]:
+def play(
+    method: Algorithm, task: Task, server: Any, fleet: BaseFleet, *, is_evaluated: bool
+) -> tuple[Any, TooFew | None]:
     """The server's state after the fleet's present round (0: the start), and what made the round void, if anything."""
     if fleet.round == 0:
         return method.start_server(task, fleet), None
-    before = copy.deepcopy(server)
+    before, trouble = copy.deepcopy(server), None
     try:
         method.run_round(server, fleet)
-    except TooFew as trouble:
-        return before, trouble
-    return server, None
+    except TooFew as error:
+        server, trouble = before, error
+    if is_evaluated:
+        method.deliver(server, fleet)
+    return server, trouble
 
 
 def _title(config: Config, task: Task, folder: Path) -> str:

@@ -5,7 +5,6 @@ round   sampled clients train both machines and send the shared one's weights, t
 merge   weights: mean by examples, blended with the old; include bits: OR of the two; everyone gets the shared machine
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import average_weights, highest, mean_jaccard, richest, unite_states
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, bound_bytes, check_shape, on_client
+from laconic.aggregate import average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, count_affordable, on_client
 from laconic.algorithms.tsetlin.machines import (
     check_at_least,
     check_rebuilding,
@@ -128,6 +127,9 @@ class CSpFedTM(Algorithm):
         fleet.note(n_shared=n_shared, n_private=self.n_clauses - n_shared)
         if self.n_shared is None:
             fleet.note(similarity=server.similarity)
+            if self.budget_bytes:
+                n_affordable = self.afford_by_paper(server.task)
+                fleet.note(n_shared_by_paper=self.count_shared(n_affordable, server.similarity))
         replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)), check=server.check_update)
         if server.shared is None:
             return
@@ -160,16 +162,16 @@ class CSpFedTM(Algorithm):
                 check=lambda _, reply: check_shape("used", reply.used, due),
             )
             if len(replies) > 1:
-                server.similarity = mean_jaccard([reply.used for reply in replies.values()])
+                alike = jaccard([reply.used for reply in replies.values()])
+                server.similarity = mean_of_pairs(alike)
+                fleet.note_pairs(list(replies), similarity=alike)
             n_affordable = self.afford(server.task)
             n_shared = self.count_shared(n_affordable, server.similarity)
-            clause_bytes = paper_clause_bytes(server.task, self.patch)
-            by_paper = self.budget_bytes // (2 * clause_bytes) if self.budget_bytes else n_affordable  # up and down
             fleet.note(
                 similarity=server.similarity,
                 n_affordable=n_affordable,
-                n_affordable_by_paper=min(by_paper, self.n_clauses // 2),
-                paper_reference_bytes=self.n_reference * clause_bytes * len(replies),
+                n_affordable_by_paper=self.afford_by_paper(server.task),
+                paper_reference_bytes=self.n_reference * paper_clause_bytes(server.task, self.patch) * len(replies),
             )
         if n_shared == 0:
             server.shared = None
@@ -178,12 +180,15 @@ class CSpFedTM(Algorithm):
 
     def afford(self, task: Task) -> int:
         """Most clauses per class to share: at most half, and no more than the bytes allow in the worst case."""
-        half = self.n_clauses // 2
         if not self.budget_bytes:
-            return min(self.download_bytes // paper_clause_bytes(task, self.patch), half)
-        return bisect_right(
-            range(1, half + 1), self.budget_bytes, key=lambda n: bound_bytes(self.list_messages(task, n))
-        )
+            return self.afford_by_paper(task)
+        sizes = range(1, self.n_clauses // 2 + 1)
+        return count_affordable(self.budget_bytes, sizes, lambda n: self.list_messages(task, n))
+
+    def afford_by_paper(self, task: Task) -> int:
+        """The same by the paper's count: of tau, for the download, or of a budget, for both ways."""
+        n_bytes = self.budget_bytes // 2 if self.budget_bytes else self.download_bytes
+        return min(n_bytes // paper_clause_bytes(task, self.patch), self.n_clauses // 2)
 
     def count_shared(self, n_affordable: int, similarity: float) -> int:
         """From none, if clients have nothing in common, to all that is affordable, if they use the same clauses."""
