@@ -104,7 +104,7 @@ def play_rounds(fleet: BaseFleet, first: int = 0, last: int = N_ROUNDS, server: 
     records = []
     for number in range(first, last + 1):
         fleet.begin(number)
-        server, _ = play(fleet.home.algorithm, fleet.home.task, server, fleet)
+        server, _ = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
         records.append(([*fleet.ledger.to_jsonl()], fleet.evaluate(), fleet.client_notes, fleet.n_lost))
         fleet.settle()
     return server, records
@@ -179,7 +179,7 @@ def test_a_letter_that_is_unsound_is_refused_by_name(words: str, tmp_path: Path)
 
     fleet.post.grid.meddle = lie
     fleet.begin(1)
-    play(method, fleet.home.task, method.start_server(fleet.home.task, fleet), fleet)
+    play(method, fleet.home.task, method.start_server(fleet.home.task, fleet), fleet, is_evaluated=True)
     assert all("client 1: reply to" in line and words in line for line in fleet.refused)
     assert fleet.refused
 

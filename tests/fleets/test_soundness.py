@@ -92,7 +92,7 @@ def test_a_lie_is_refused_by_name_and_the_round_goes_on(
         server, told = None, []
         for number in range(2):
             fleet.begin(number)
-            server, trouble = play(fleet.home.algorithm, fleet.home.task, server, fleet)
+            server, trouble = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
             assert trouble is None
             told += fleet.refused
         (line,) = told
@@ -100,7 +100,7 @@ def test_a_lie_is_refused_by_name_and_the_round_goes_on(
         assert f"round 1, client {LIAR}: reply to {step} refused" in line
         assert re.search(words, line), line
         fleet.begin(2)  # and from then on it is heard again
-        play(fleet.home.algorithm, fleet.home.task, server, fleet)
+        play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
         assert not fleet.refused
         assert fleet.replied == set(range(N_CLIENTS))
 
