@@ -206,3 +206,13 @@ def test_a_letter_for_another_client_is_refused_by_the_node(tmp_path: Path) -> N
     with pytest.raises(Exception, match="2 of 4 clients replied"):
         fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY), at_least=4)
     assert "this is the node of client 1, not of 0" in fleet.refused[0]
+
+
+def test_a_round_waits_while_nobody_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    method, said = MeanLabel(), []
+    fleet = open_flower(method, tmp_path, said, lost_replies=0)
+    away = iter(range(3))
+    get_all = fleet.post.grid.get_node_ids
+    monkeypatch.setattr(fleet.post.grid, "get_node_ids", lambda: get_all() if next(away, None) is None else [])
+    assert len(fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))) == N_CLIENTS
+    assert said == ["none of the nodes of 4 clients is there; waiting"]

@@ -16,6 +16,7 @@ from types import FrameType
 from laconic.deploy.folders import RESTART_SECONDS, read_settings
 
 POLL_SECONDS = 0.5
+GIVING_UP = b"SSL/TLS handshake error detected"
 # Nothing is sent to Flower's makers, nothing is looked up there, and nothing is installed when a run starts.
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -30,17 +31,18 @@ class Keeper:
     def __init__(self, name: str, folder: Path, make_command: Callable[[], list[str]], say: Callable[[str], None]):
         self.name, self.folder, self._make_command, self._say = name, folder.resolve(), make_command, say
         self._process: subprocess.Popen[bytes] | None = None
-        self._next_start = 0.0
+        self._next_start, self._n_read = 0.0, 0
 
     def look_after(self) -> bool:
         """Whether it has just been started."""
         if self._process is not None:
             code = self._process.poll()
-            if code is None:
+            if code is None and not self._has_given_up():
                 return False
             self.stop()
             self._next_start = time.monotonic() + RESTART_SECONDS
-            self._say(f"{self.name} ended with exit code {code}; again in {RESTART_SECONDS} s (see {self._log})")
+            fate = "gave up" if code is None else f"ended with exit code {code}"
+            self._say(f"{self.name} {fate}; again in {RESTART_SECONDS} s (see {self._log})")
         if time.monotonic() < self._next_start:
             return False
         home = self.folder / "flower"
@@ -48,6 +50,7 @@ class Keeper:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         environment = os.environ | QUIET | {"FLWR_HOME": str(home), "PATH": path}
         with self._log.open("ab") as log:
+            self._n_read = log.tell()
             self._process = subprocess.Popen(
                 self._make_command(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True,
@@ -62,6 +65,14 @@ class Keeper:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def _has_given_up(self) -> bool:
+        """A SuperNode that meets a broken handshake says so, and then stays without doing anything."""
+        with self._log.open("rb") as log:
+            log.seek(self._n_read)
+            news = log.read()
+        self._n_read += max(0, len(news) - len(GIVING_UP))  # it may be half written
+        return GIVING_UP in news
 
     @property
     def _log(self) -> Path:

@@ -90,6 +90,7 @@ class FlowerFleet(BaseFleet):
         stage = Stage(self.post.attempt, self._settled)._asdict() | {"round": self.round}
         deadline, n_sent = time.monotonic() + self.post.wait_seconds, dict.fromkeys(contents, 0)
         waiting: dict[str, ClientId] = {}
+        self._await_anyone(set(contents), deadline)
         self._away -= self._find_online()
         to_send = dict.fromkeys(set(contents) - self._away, 0.0)  # client -> until when its node may be away
         while to_send or waiting:
@@ -121,6 +122,13 @@ class FlowerFleet(BaseFleet):
                 else:
                     self._refuse_letter(addressee, kind, ValueError(f"no record called {RECORD} in it"))
             time.sleep(POLL_SECONDS)
+
+    def _await_anyone(self, clients: set[ClientId], deadline: float) -> None:
+        """Without anybody to ask, a run would end in void rounds before a network is back."""
+        if not clients & self._find_online():
+            self.post.say(f"none of the nodes of {len(clients)} clients is there; waiting")
+            while not clients & self._find_online() and time.monotonic() < deadline - self.post.wait_seconds / 2:
+                time.sleep(POLL_SECONDS)
 
     def _choose_ready(self, to_send: dict[ClientId, float]) -> list[ClientId]:
         """Takes out those to write to now, and those whose node did not return in time."""
