@@ -167,6 +167,10 @@ class Algorithm(ABC):
     def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """[example] classes."""
 
+    def predict_also(self, client: Any, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
+        """Other predictions worth a record, by a name for each; tested beside predict, they change nothing."""
+        return {}
+
 
 def check_shape(name: str, array: NDArray[Any] | None, due: tuple[int, ...]) -> None:
     if array is None or array.shape != due:

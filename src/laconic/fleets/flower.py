@@ -187,13 +187,22 @@ def read_reply(request: Request, record: Mapping[str, Any]) -> Reply:
     return Reply(request.client, Encoded(data, {}), dict(zip(map(str, names), map(float, numbers), strict=True)))
 
 
+def write_score(score: Score) -> dict[str, Any]:
+    content = {"n_test": score.n_test, "n_correct": score.n_correct}
+    further = {"names": [name for name, _ in score.also], "also": [n_correct for _, n_correct in score.also]}
+    return content | (further if score.also else {})
+
+
 def read_score(client: ClientId, record: Mapping[str, Any]) -> Score:
     if "error" in record:
         raise ValueError(f"the node says: {record['error']!s:.300}")
-    n_test, n_correct = record.get("n_test"), record.get("n_correct")
-    if not isinstance(n_test, int) or not isinstance(n_correct, int) or not 0 <= n_correct <= n_test <= MOST_EXAMPLES:
-        raise ValueError(f"{n_correct} right of {n_test} test examples; whole numbers up to {MOST_EXAMPLES} were due")
-    return Score(client, n_test, n_correct)
+    n_test, n_correct, names, also = (record.get(key, []) for key in ("n_test", "n_correct", "names", "also"))
+    if not isinstance(names, list) or not isinstance(also, list) or not len(names) == len(also) <= MOST_NOTES:
+        raise ValueError(f"at most {MOST_NOTES} names and as many numbers were due for further predictions")
+    for right in (n_correct, *also):
+        if not isinstance(n_test, int) or not isinstance(right, int) or not 0 <= right <= n_test <= MOST_EXAMPLES:
+            raise ValueError(f"{right} right of {n_test} test examples; whole numbers up to {MOST_EXAMPLES} were due")
+    return Score(client, n_test, n_correct, tuple(zip(map(str, names), also, strict=True)))
 
 
 # ---------------------------------------------------------------- a node's half
@@ -207,7 +216,7 @@ def answer(letter: Letter, home: Home, client: ClientId, folder: Path) -> Letter
         node = Node(home, client, folder)
         if letter.metadata.message_type == "evaluate":
             stage = Stage(record["attempt"], record["settled"])
-            content = dict(node.evaluate(record["round"], stage)._asdict())
+            content = write_score(node.evaluate(record["round"], stage))
         else:
             request, stage = read_request(record)
             content = write_reply(request, node.perform(request, stage))
