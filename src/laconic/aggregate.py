@@ -96,3 +96,11 @@ def mean_of_pairs(matrix: NDArray[np.float64]) -> float:
     """Of a symmetric [i, j], each pair once and nobody with itself; 0 without pairs."""
     pairs = matrix[np.triu_indices(len(matrix), 1)]
     return float(pairs.mean()) if len(pairs) else 0.0
+
+
+def majority(votes: Sequence[NDArray[np.bool_]], weights: Sequence[float]) -> NDArray[np.bool_]:
+    """[entry] the sign, True for +1, that has most weight behind it; +1 if both have the same."""
+    total = np.zeros(votes[0].shape)
+    for signs, weight in zip(votes, weights, strict=True):
+        total += np.where(signs, weight, -weight)
+    return total >= 0

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from laconic import linear
 from laconic import tsetlin as tm
 from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, check_shape, count_affordable, on_client
-from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape
+from laconic.algorithms.settings import check_at_least
+from laconic.algorithms.tsetlin.machines import choose_shape
 from laconic.algorithms.tsetlin.pool import Pool, choose_news, empty_pool, write_offer
 from laconic.wire import EMPTY, Bits, Ints, Message
 

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from laconic import tsetlin as tm
 from laconic.aggregate import average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, count_affordable, on_client
+from laconic.algorithms.settings import check_at_least, check_share
 from laconic.algorithms.tsetlin.machines import (
-    check_at_least,
     check_rebuilding,
-    check_share,
     choose_shape,
     held_out,
     paper_clause_bytes,

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from laconic import tsetlin as tm
 from laconic.aggregate import average_weights, richest, unite_states
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.settings import check_at_least, check_share
 from laconic.algorithms.tsetlin.machines import (
-    check_at_least,
     check_rebuilding,
-    check_share,
     choose_shape,
     classify,
     paper_state_bits,

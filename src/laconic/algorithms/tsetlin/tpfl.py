@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape, on_client
-from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape, classify, held_out
+from laconic.algorithms.settings import check_at_least
+from laconic.algorithms.tsetlin.machines import choose_shape, classify, held_out
 from laconic.wire import EMPTY, Ints, Message
 
 
