@@ -39,9 +39,9 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constrai
 	$(PIP_INSTALL) -e .
 	touch $@
 
-# Whatever a test needs: networks, Ray and the tools.
+# Whatever a test needs: networks, Ray, Flower and the tools.
 .venv/dev: .venv/ready
-	$(PIP_INSTALL) -e '.[dev,nn,ray]'
+	$(PIP_INSTALL) -e '.[dev,nn,ray,flower]'
 	touch $@
 
 clean:
