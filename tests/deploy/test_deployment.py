@@ -30,6 +30,7 @@ pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[
 from laconic.deploy.keys import make_node_key
 from laconic.deploy.processes import QUIET, node_command
 
+pytestmark = pytest.mark.deployment
 LACONIC = str(Path(sys.executable).parent / "laconic")
 N_NODES, N_ROUNDS, PATIENCE_SECONDS, IDLE_SECONDS = 3, 2, 420, 15
 SMALL = [
