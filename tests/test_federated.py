@@ -45,7 +45,9 @@ def test_sharing_costs_bytes_and_tells_them_each_round(digits) -> None:
 
 def test_networks_get_values_and_end_with_a_model_each(digits) -> None:
     x, x_test, y, y_test, owners, owners_test = digits
-    network = FederatedClassifier("separate", rounds=5, random_state=0).fit(x, y, groups=owners)
+    settings = {"training.rate": 0.1}  # a setting in a group, by the key that `laconic list separate` names
+    network = FederatedClassifier("separate", rounds=5, settings=settings, random_state=0).fit(x, y, groups=owners)
+    assert network.algorithm_.training.rate == 0.1
     assert network.score(x_test, y_test, groups=owners_test) > 0.9
 
 

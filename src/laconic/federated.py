@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import fields
 from math import prod
 from typing import Any, Self
 
@@ -13,12 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from laconic.algorithm import Examples, Task
+from laconic.algorithm import Algorithm, Examples, Task
 from laconic.algorithms import METHODS, load_method
 from laconic.data.partition import set_aside
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.runs.config import gather, method_keys
 from laconic.runs.prepare import Centring, ClientData
 from laconic.runs.run import play
 from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
@@ -64,7 +66,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         owners = self._check_groups(groups, len(rows))
         self.clients_, clients = np.unique(owners, return_inverse=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self.algorithm_ = load_method(self.method)(**(self.settings or {}))
+        self.algorithm_ = self._make_method()
         if self.algorithm_.takes == "bits":
             self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
         else:  # whatever the values are, a network gets them centred
@@ -102,6 +104,13 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(np.mean(self.predict(X, groups) == np.asarray(y)))
 
     # ---------------------------------------------------------------- pieces
+    def _make_method(self) -> Algorithm:
+        settings, method = dict(self.settings or {}), load_method(self.method)
+        known = [*method_keys(self.method), *(f.name for f in fields(method))]
+        if strangers := sorted(settings.keys() - {*known}):
+            raise ValueError(f"settings has {', '.join(strangers)}; {self.method} has {', '.join(known)}")
+        return method(**gather(method, settings))
+
     def _check(self, X: Any, y: Any = "no_validation", *, is_first: bool) -> Any:
         """Rows in their own shape, and y if given."""
         images = X if isinstance(X, np.ndarray) and X.ndim > 2 else None

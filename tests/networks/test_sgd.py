@@ -128,8 +128,8 @@ def test_outputs_do_not_depend_on_how_many_examples_come_together() -> None:
     [
         ({"epochs": 0}, "method.training.epochs = 0 must be at least 1"),
         ({"batch": 0}, "method.training.batch = 0 must be at least 1"),
-        ({"rate": 0.0}, "must be above 0, and below 1"),
-        ({"momentum": 1.0}, "must be above 0, and below 1"),
+        ({"rate": 0.0}, "rate = 0.0 must be above 0"),
+        ({"momentum": 1.0}, "momentum = 1.0 below 1"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(setting: dict, words: str) -> None:

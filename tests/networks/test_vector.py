@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -102,3 +104,27 @@ def test_arrays_that_may_not_be_written_to_are_taken_as_they_come() -> None:
     x = np.zeros((1, 2), np.float32)
     x.setflags(write=False)
     assert np.array_equal(outputs(Network(OWN, vector), x)[1], outputs(Network(OWN, vector.copy()), x.copy())[1])
+
+
+def test_first_weights_follow_from_the_seed_however_many_threads_draw_at_once() -> None:
+    spec = Spec("resnet8", (32, 32, 3), 10)
+    start_vector.cache_clear()
+    alone = start_vector(spec, 0)
+    start_vector.cache_clear()
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: start_vector(spec, 0), range(2)))
+    assert all(np.array_equal(alone, drawn) for drawn in both)
+
+
+def test_a_model_with_dropout_is_refused() -> None:
+    with pytest.raises(ValueError, match="has dropout, whose draws would not follow the seed; leave it out"):
+        layout(Spec("test_vector:Forgetful", (3,), 2))
+
+
+class Forgetful(torch.nn.Module):
+    def __init__(self, input_shape: tuple[int, ...], n_classes: int) -> None:
+        super().__init__()
+        self.drop, self.head = torch.nn.Dropout(), torch.nn.Linear(*input_shape, n_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.drop(x))

@@ -127,7 +127,7 @@ class Partition:
         return digest.hexdigest()
 
     def save(self, path: Path) -> None:
-        """As an .npz of four integer arrays."""
+        """As an .npz of three integer arrays."""
         with path.open("wb") as file:
             np.savez_compressed(file, **self._flatten())  # type: ignore[arg-type]
 

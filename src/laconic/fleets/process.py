@@ -29,7 +29,7 @@ class ProcessWorker(Worker):
     def _receive(self) -> Answer:
         try:
             answer: Answer = self.pipe.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # OSError: it ended in the middle of an answer
             self._mourn()
         return answer
 
@@ -69,6 +69,6 @@ def serve(pipe: Connection) -> None:
             what, jobs = pipe.recv()
             for job in jobs:
                 pipe.send(resident.answer(what, job))
-        except (EOFError, BrokenPipeError, ConnectionResetError):
+        except (EOFError, OSError):
             return
         resident.rest(what)

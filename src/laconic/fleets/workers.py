@@ -58,7 +58,12 @@ class WorkerFleet(BaseFleet):
         super().__init__(home, conditions, on_progress)
         self._n_workers = min(workers or self._count_cores(), home.task.n_clients)
         self._workers: list[Any] = []
-        self._start()
+        self._limits = threadpool_limits(1)  # the server's sums too must not depend on cores
+        try:
+            self._start()
+        except BaseException:  # nobody could close a fleet that never came to be
+            self.close()
+            raise
 
     @abstractmethod
     def _count_cores(self) -> int: ...
@@ -135,6 +140,7 @@ class WorkerFleet(BaseFleet):
                 worker.send("move_out", [])
                 self.idle.append(worker)
         self._workers = []
+        self._limits.restore_original_limits()
 
 
 class Resident:

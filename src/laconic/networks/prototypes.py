@@ -99,6 +99,7 @@ def start_targets(n_classes: int, dim: int, rng: np.random.Generator) -> Targets
 
 def read_targets(targets: Targets) -> Vector:
     """[class, dimension]"""
+    torch.set_num_threads(1)  # as for modules: the order of sums must not depend on cores
     with torch.no_grad():
         return make_targets(*(torch.from_numpy(readable(part)) for part in targets)).numpy()
 
@@ -129,6 +130,7 @@ def train_targets(
     rate: float,
 ) -> Targets:
     """Draws each target to the points of its class and, by the margin, away from all others."""
+    torch.set_num_threads(1)
     parts = [torch.from_numpy(readable(part)).clone().requires_grad_() for part in targets]
     kept, x, y = torch.from_numpy(readable(masks)), torch.from_numpy(readable(points)), torch.from_numpy(labels)
     optimiser = torch.optim.SGD(parts, lr=rate)

@@ -43,8 +43,8 @@ class Training:
                 raise ValueError(f"method.training.{name} = {getattr(self, name)} must be at least {least}")
         if self.rate <= 0 or self.momentum >= 1:
             raise ValueError(
-                f"method.training.rate = {self.rate}, method.training.momentum = {self.momentum} "
-                "must be above 0, and below 1"
+                f"method.training.rate = {self.rate} must be above 0, "
+                f"method.training.momentum = {self.momentum} below 1"
             )
 
 
@@ -72,7 +72,7 @@ class Batch(NamedTuple):
 
 class Trained(NamedTuple):
     loss: float  # mean over mini-batches
-    gradient: Vector  # [parameter] of the last mini-batch, as its step took it
+    gradient: Vector  # [parameter] of the last mini-batch, without weight decay
 
 
 Loss = Callable[[Batch], Tensor]
@@ -108,11 +108,12 @@ def fit(
     part: Literal["all", "body", "head"] = "all",
     epochs: int | None = None,
 ) -> Trained:
-    """Trains in place. part: what is not in it stays as it is; epochs: others than the training's."""
+    """Trains in place. part: other weights stay, statistics move all the same; epochs: others than the training's."""
     if training.prior:
         network.log_prior = log_shares(examples[1], network.spec.n_classes)
     module = open_network(network, is_training=True)
     where, n_batches, total = module.only(part), 0, 0.0
+    module.gradient.zero_()  # without examples it would stay as another client's training left it
     weights, gradient = module.weights[where], module.gradient[where]
     speed = torch.zeros_like(weights) if training.momentum else None
     rounds = training.epochs if epochs is None else epochs
@@ -144,7 +145,7 @@ def push_back(
 def descend(weights: Tensor, gradient: Tensor, speed: Tensor | None, training: Training) -> None:
     """One step of SGD, as torch has it."""
     if training.decay:
-        gradient.add_(weights, alpha=training.decay)
+        gradient = gradient.add(weights, alpha=training.decay)
     if speed is not None:
         speed.mul_(training.momentum).add_(gradient)
     weights.add_(gradient if speed is None else speed, alpha=-training.rate)
@@ -177,7 +178,7 @@ def outputs(network: Network, x: NDArray[Any]) -> tuple[Vector, Vector]:
     module = open_network(network, is_training=False)
     found: list[tuple[Vector, Vector]] = []
     with torch.no_grad():
-        for start in range(0, len(x), EVALUATION_BATCH):
+        for start in range(0, max(len(x), 1), EVALUATION_BATCH):  # an empty batch still has its shapes
             features, logits = module.run(module.as_tensor(x[start : start + EVALUATION_BATCH]))
             found.append((features.numpy(), logits.numpy()))
     seen, votes = (np.concatenate(parts) for parts in zip(*found, strict=True))

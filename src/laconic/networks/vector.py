@@ -55,7 +55,9 @@ class Part:
     """Some entries of the vector, whole pieces."""
 
     mask: NDArray[np.bool_]  # [entry of the vector]
-    row_starts: NDArray[np.int64]  # in the part: where each output channel's or neuron's entries begin
+    row_starts: NDArray[
+        np.int64
+    ]  # in the part: where each output channel's or neuron's entries begin; a statistic's too
 
     @property
     def size(self) -> int:
@@ -99,6 +101,8 @@ class Layout:
         for piece in filter(is_in, self.pieces):
             mask[piece.start : piece.stop] = True
             n_rows = piece.shape[0] if len(piece.shape) > 1 else 1
+            if piece.is_statistic:  # a scale each: beside a large variance a small one would become 0, or less
+                n_rows = prod(piece.shape)
             starts += range(end, end + piece.stop - piece.start, (piece.stop - piece.start) // n_rows)
             end += piece.stop - piece.start
         return Part(mask, np.array(starts, np.int64))
@@ -119,6 +123,8 @@ class Live:
             raise ValueError(
                 f'model "{spec.model}" has no layer "{spec.head}"; name its head: {", ".join(names)}'
             ) from None
+        if any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in self.module.modules()):
+            raise ValueError(f'model "{spec.model}" has dropout, whose draws would not follow the seed; leave it out')
         n_features = getattr(head, "in_features", spec.n_features)
         if spec.n_features and n_features != spec.n_features:
             raise ValueError(f'the head of "{spec.model}" takes {n_features} features, {spec.n_features} are due')
@@ -224,6 +230,13 @@ def readable(array: NDArray[Any]) -> NDArray[Any]:
 
 
 _alive = threading.local()
+_drawing = threading.Lock()  # modules draw their first weights from torch's one generator, which all threads share
+
+
+def make_live(spec: Spec, seed: int) -> Live:
+    with _drawing, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Live(spec)
 
 
 def live(spec: Spec, role: str = "") -> Live:
@@ -231,7 +244,7 @@ def live(spec: Spec, role: str = "") -> Live:
     modules: OrderedDict[tuple[Spec, str], Live] = _alive.__dict__.setdefault("modules", OrderedDict())
     key = (spec, role)
     if key not in modules:
-        modules[key] = Live(spec)
+        modules[key] = make_live(spec, 0)
         if len(modules) > MAX_ALIVE:
             modules.popitem(last=False)
     modules.move_to_end(key)
@@ -251,8 +264,6 @@ def count_head_inputs(spec: Spec) -> int:
 @lru_cache(16)
 def start_vector(spec: Spec, seed: int) -> Vector:
     """The same for everyone who knows the seed; may not be written to."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        vector = Live(spec).vector()
+    vector = make_live(spec, seed).vector()
     vector.setflags(write=False)
     return vector

@@ -90,8 +90,9 @@ def plot_models(groups: Sequence[Group]) -> Figure | None:
     if not views:
         return None
     text = (
-        "A dot is a client, by what it noted last of its models, on the examples it judges them by (those set aside, "
-        "not the test examples). Above the line the model named at the side is the better one."
+        "A dot is a client, by the last accuracy recorded of each of its models: on its test examples where a method "
+        "predicts in two ways, else on the examples that it set aside to judge by. Above the line the model named at "
+        "the side is the better one."
     )
     drawn = [{"label": label, **view} for label, view in views.items()]
     return Figure("models", "Two models of each client", text, "scatter", drawn, tables)

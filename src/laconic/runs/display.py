@@ -93,8 +93,6 @@ class Bar(Lines):
         title = f"round {round}/{self.rounds}  {what}" if round else f"set-up  {what}"
         if done == 0:
             self.progress.reset(self.task)  # once finished, a bar stays so, and its clock stands
-        if done == 0:
-            self.progress.reset(self.task)  # once finished, a bar stays so, and its clock stands
         self.progress.update(self.task, description=title, completed=done, total=total, count=f"{done}/{total} clients")
 
     def finished_round(self, row: dict[str, Any], seconds: float) -> None:

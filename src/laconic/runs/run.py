@@ -145,7 +145,8 @@ def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch:
         raise Interrupted(folder) from None
     except BaseException as error:
         log_event(folder, f"failed: {error}")
-        write_json(folder / "FAILED.json", {"error": f"{type(error).__name__}: {error}"})
+        words = "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+        write_json(folder / "FAILED.json", {"error": words})
         raise
     summary = _summarize(config, folder, read_lines(folder / "metrics.jsonl"), loop.seconds)
     write_json(folder / "DONE.json", summary.to_json())

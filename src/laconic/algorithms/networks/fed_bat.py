@@ -38,7 +38,7 @@ SMALLEST, LARGEST = 5e-4, 5e-2  # a size that a layer's change may have
 SPEED = 6.0  # rho: sizes are exp(rho * what is learned), times the first
 
 
-class BinaryChange(Message, paper_bits={"sizes": 32}):
+class BinaryChange(Message, paper_bits={"sizes": 32}, is_afresh=True):
     signs: Bits  # [weight] True for +1
     sizes: Floats  # [layer] alpha: what a sign is worth
     n_examples: int

@@ -107,7 +107,7 @@ class FedPAC(Algorithm):
         for client, mine in zip(reports, signatures, strict=True):
             apart = mine - signatures
             weights = least_on_simplex(np.diag(spreads) + apart @ apart.T)
-            weights[weights < LEAST_WEIGHT] = 0
+            weights[weights < min(LEAST_WEIGHT, weights.max())] = 0  # of very many all may be small
             mixed[client] = Head((weights @ heads / weights.sum()).astype(np.float32))
         return mixed
 
@@ -178,7 +178,9 @@ class FedPAC(Algorithm):
 
 
 def find_spread(features: NDArray[Any], means: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
-    """(mean ‖f‖² - Σ share² ‖class mean‖²) / examples."""
+    """(mean ‖f‖² - Σ share² ‖class mean‖²) / examples; 0 without any."""
+    if not len(features):
+        return 0.0
     mean_square = (features.astype(np.float64) ** 2).sum(axis=1).mean()
     of_means = (shares**2 * (means**2).sum(axis=1)).sum()
     return max(float(mean_square - of_means), 0.0) / len(features)

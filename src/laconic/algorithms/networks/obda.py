@@ -25,7 +25,7 @@ from laconic.wire import Bits, Floats, Message
 MAX_MISSED = 31  # beyond that many bits for a weight, the weight itself is no longer
 
 
-class Missed(Message, paper_bits={"weights": 32}):
+class Missed(Message, paper_bits={"weights": 32}, is_afresh=True):
     """What brings a client up to date: majorities, or the weights."""
 
     version: int  # of the network afterwards: how many steps it has taken
@@ -79,11 +79,11 @@ class OBDA(Algorithm):
         server.held_by |= dict.fromkeys(told, server.version)
 
     def costliest_round(self, task: Task) -> list[Message]:
-        """Of a client met so late that it gets the weights."""
+        """Of a client met so late that it gets the weights, and again before a test if its reply is lost."""
         spec = choose_spec(task, self.training)
         weights = nn.start_vector(spec, self.training.init_seed)[: nn.layout(spec).n_trained]
-        vote = np.zeros((1, len(weights)), np.bool_)
-        return [Missed(0, None, weights), Gradient(vote[0], 0), Missed(1, vote, None)]
+        late = Missed(0, None, weights)
+        return [late, Gradient(np.zeros(len(weights), np.bool_), 0), late]
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:

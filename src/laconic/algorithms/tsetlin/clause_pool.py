@@ -265,7 +265,8 @@ class ClausePool(Algorithm):
     def improve(self, client: Client, sent: Head, site: Site) -> Change:
         client.is_trained = False  # the offer has arrived; should another be wanted, the machine trains on
         client.head, client.blend = linear.dequantise(sent.rows, sent.exponents), sent.blend
-        client.slots = np.ones(len(client.clauses), np.bool_) if sent.slots is None else sent.slots
+        n_told = len(client.clauses)  # the pool may have grown since; of later slots it has no columns
+        client.slots = np.ones(n_told, np.bool_) if sent.slots is None else sent.slots[:n_told]
         changed = self.train_head(client, site)
         rows, exponents = linear.quantise(changed - client.head, CHANGE_LIMIT)
         return Change(rows, exponents, self.count_right(client, site.val))
