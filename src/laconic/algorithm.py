@@ -93,6 +93,10 @@ class Site:
         """For the record only: costs no bytes and never feeds back."""
         self.notes |= {name: float(number) for name, number in numbers.items()}
 
+    def note_classes(self, **rows: NDArray[np.floating[Any]]) -> None:
+        """For the record, as `note`: [class] this client's row of a matrix of clients and classes."""
+        self.notes |= {f"{name}[{k}]": float(number) for name, row in rows.items() for k, number in enumerate(row)}
+
 
 class Fleet(Protocol):
     """The clients, as a server may address them."""
@@ -119,6 +123,9 @@ class Fleet(Protocol):
 
     def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
         """For the record, as `note`: [client, client] of these clients, such as how alike they are."""
+
+    def note_matrix(self, down: str, across: str, **matrices: NDArray[np.floating[Any]]) -> None:
+        """For the record, as `note`: [down, across], which say what a row and a column stand for, e.g. "class"."""
 
 
 @dataclass_transform(frozen_default=True)

@@ -55,7 +55,7 @@ class FedDistill(Algorithm):
         set_targets(server, sums / np.maximum(n_senders, 1).astype(np.float32)[:, None], n_senders > 0)
 
     def costliest_round(self, task: Task) -> list[Message]:
-        return list_messages(task, task.n_classes, task.n_classes, self.kept)[1:3]
+        return list_messages(task, task.n_classes, task.n_classes, self.kept)[:2]
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
@@ -83,7 +83,7 @@ class FedDistill(Algorithm):
         sums, counts = sum_features(logits, site.train.y, len(client.masks))
         held = counts > 0
         rows = sums[held] / counts[held].astype(np.float32)[:, None]
-        return Means(held, *write_rows(rows, client.masks[held], self.kept))
+        return Means(held, *write_rows(rows, client.masks[held], self.kept), n_examples=None)
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(client.network, x)

@@ -23,6 +23,8 @@ from laconic.networks.duet import Voices, diverge, fit_both
 from laconic.networks.lowrank import Thin, fill_out, thin_out
 from laconic.wire import Floats, Ints, Message
 
+LEAST_LOSS = 1e-6
+
 
 class Common(Message, paper_bits={"ranks": 0}, is_afresh=True):
     """The common network; ranks 0 and all values: none of its layers became smaller."""
@@ -127,7 +129,8 @@ class FedKD(Algorithm):
         own_loss, aux_loss = F.cross_entropy(own, voices.labels), F.cross_entropy(aux, voices.labels)
         hidden = F.mse_loss(voices.features, voices.aux_features @ bridge.T)
         both = own_loss + aux_loss
-        return both + (diverge(aux, own) + diverge(own, aux) + 2 * hidden) / both
+        # a client with one class may come to know it by heart, and both losses are 0
+        return both + (diverge(aux, own) + diverge(own, aux) + 2 * hidden) / both.clamp_min(LEAST_LOSS)
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(client.network, x)

@@ -19,13 +19,14 @@ from laconic.algorithms.networks.prototyping import (
     Kept,
     Means,
     Server,
-    Size,
     check_dims,
     choose_specs,
     classify,
+    count_examples,
     gather_points,
     list_messages,
     mark_held,
+    note_targets,
     offer,
     pull,
     receive,
@@ -36,7 +37,7 @@ from laconic.algorithms.networks.prototyping import (
 )
 from laconic.networks import Training, Vector
 from laconic.networks.prototypes import sum_features
-from laconic.wire import EMPTY, Message
+from laconic.wire import Message
 
 
 class FedProto(Algorithm):
@@ -62,10 +63,6 @@ class FedProto(Algorithm):
         return start_server(task, self.n_features, self.cps_dims)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        if self.ppa:
-            unknown = [client for client in fleet.sampled if client not in server.sizes]
-            told = fleet.ask(self.tell_size, dict.fromkeys(unknown, EMPTY), at_least=0)
-            server.sizes |= {client: reply.n_examples for client, reply in told.items()}
         replies = fleet.ask(self.train, offer(server, fleet.sampled, self.kept))
         mark_held(server, replies)
         set_targets(server, *self.merge(server, replies))
@@ -75,14 +72,14 @@ class FedProto(Algorithm):
         points, labels = gather_points(replies, server.masks)
         sums, n_senders = sum_features(points, labels, len(server.masks))
         if self.ppa:
-            n_examples = sum(server.sizes.get(client, 0) for client in replies)
-            return sums * (len(sums) / max(n_examples, 1)), n_senders > 0
+            return sums * (len(sums) / max(count_examples(replies), 1)), n_senders > 0
         means: Vector = sums / np.maximum(n_senders, 1).astype(np.float32)[:, None]
         return means, n_senders > 0
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         news = offer(server, fleet.everyone, self.kept, to_holders=False)
         mark_held(server, fleet.ask(self.install, news, at_least=0))
+        note_targets(server, fleet)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, self.n_features, self.cps_dims, self.kept)
@@ -91,10 +88,6 @@ class FedProto(Algorithm):
     def start_client(self, task: Task, site: Site) -> Client:
         spec = choose_specs(task, self.training, self.models, self.n_features, site.id)
         return start_client(spec, self.training)
-
-    @on_client
-    def tell_size(self, client: Client, _: Message, site: Site) -> Size:
-        return Size(len(site.train.y))
 
     @on_client
     def train(self, client: Client, aims: Aims, site: Site) -> Means:

@@ -19,13 +19,14 @@ from laconic.algorithms.networks.prototyping import (
     Client,
     Kept,
     Means,
-    Size,
     check_dims,
     choose_specs,
     classify,
+    count_examples,
     gather_points,
     list_messages,
     mark_held,
+    note_targets,
     offer,
     pull,
     receive,
@@ -37,7 +38,7 @@ from laconic.algorithms.networks.prototyping import (
 from laconic.algorithms.networks.prototyping import Server as Exchange
 from laconic.networks import Training, Vector
 from laconic.networks.prototypes import Targets, choose_margin, read_targets, start_targets, train_targets
-from laconic.wire import EMPTY, Message
+from laconic.wire import Message
 
 
 @dataclass
@@ -73,10 +74,6 @@ class FedTGP(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         exchange = server.exchange
-        if self.ppa:
-            unknown = [client for client in fleet.sampled if client not in exchange.sizes]
-            told = fleet.ask(self.tell_size, dict.fromkeys(unknown, EMPTY), at_least=0)
-            exchange.sizes |= {client: reply.n_examples for client, reply in told.items()}
         replies = fleet.ask(self.train, offer(exchange, fleet.sampled, self.kept))
         mark_held(exchange, replies)
         points, labels = self.weigh(exchange, replies)
@@ -97,14 +94,15 @@ class FedTGP(Algorithm):
         """[point, dimension] and [point] its class; sums are brought to the size of means, n being all examples."""
         points, labels = gather_points(replies, exchange.masks)
         if self.ppa:
-            n_examples = sum(exchange.sizes.get(client, 0) for client in replies)
             n_senders = np.bincount(labels)[labels]
-            points = points * (len(exchange.masks) / max(n_examples, 1) * n_senders)[:, None].astype(np.float32)
+            scales = n_senders * len(exchange.masks) / max(count_examples(replies), 1)
+            points = points * scales[:, None].astype(np.float32)
         return points, labels
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         news = offer(server.exchange, fleet.everyone, self.kept, to_holders=False)
         mark_held(server.exchange, fleet.ask(self.install, news, at_least=0))
+        note_targets(server.exchange, fleet)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, self.n_features, self.cps_dims, self.kept)
@@ -113,10 +111,6 @@ class FedTGP(Algorithm):
     def start_client(self, task: Task, site: Site) -> Client:
         spec = choose_specs(task, self.training, self.models, self.n_features, site.id)
         return start_client(spec, self.training)
-
-    @on_client
-    def tell_size(self, client: Client, _: Message, site: Site) -> Size:
-        return Size(len(site.train.y))
 
     @on_client
     def train(self, client: Client, aims: Aims, site: Site) -> Means:
