@@ -72,4 +72,5 @@ def shorten(gradient: Tensor, longest: float) -> None:
 
 def diverge(teacher: Tensor, pupil: Tensor) -> Tensor:
     """Kullback-Leibler divergence of two networks' logits, averaged over examples and classes; both learn from it."""
-    return F.kl_div(F.log_softmax(pupil, 1), F.softmax(teacher, 1), reduction="none").mean()
+    # by logarithms on both sides, for a share that is 0 has a gradient only there
+    return F.kl_div(F.log_softmax(pupil, 1), F.log_softmax(teacher, 1), reduction="none", log_target=True).mean()

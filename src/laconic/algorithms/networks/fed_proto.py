@@ -19,6 +19,7 @@ from laconic.algorithms.networks.prototyping import (
     Kept,
     Means,
     Server,
+    average,
     check_dims,
     choose_specs,
     classify,
@@ -69,12 +70,10 @@ class FedProto(Algorithm):
 
     def merge(self, server: Server, replies: Mapping[ClientId, Means]) -> tuple[Vector, NDArray[np.bool_]]:
         """[class, dimension] and [class] whether anyone sent it."""
-        points, labels = gather_points(replies, server.masks)
-        sums, n_senders = sum_features(points, labels, len(server.masks))
-        if self.ppa:
-            return sums * (len(sums) / max(count_examples(replies), 1)), n_senders > 0
-        means: Vector = sums / np.maximum(n_senders, 1).astype(np.float32)[:, None]
-        return means, n_senders > 0
+        if not self.ppa:
+            return average(replies, server.masks)
+        sums, n_senders = sum_features(*gather_points(replies, server.masks), len(server.masks))
+        return sums * (len(sums) / max(count_examples(replies), 1)), n_senders > 0
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         news = offer(server, fleet.everyone, self.kept, to_holders=False)

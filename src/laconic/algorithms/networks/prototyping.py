@@ -197,6 +197,12 @@ def gather_points(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, N
     return points, labels
 
 
+def average(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, NDArray[np.bool_]]:
+    """[class, dimension] plain means of what came, and [class] whether anyone sent it."""
+    sums, n_senders = sum_features(*gather_points(replies, masks), len(masks))
+    return sums / np.maximum(n_senders, 1).astype(np.float32)[:, None], n_senders > 0
+
+
 def count_examples(replies: Mapping[int, Means]) -> int:
     return sum(reply.n_examples or 0 for reply in replies.values())
 
