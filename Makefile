@@ -20,7 +20,7 @@ browser:
 	fi; \
 	echo "no Chromium found: the tests of the report's page will be skipped" >&2
 
-lint: .venv/ready
+lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -28,13 +28,20 @@ lint: .venv/ready
 bench: .venv/ready
 	$(BIN)/laconic bench tsetlin
 
-format: .venv/ready
+format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
 .venv/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,nn]'
+	$(PIP_INSTALL) -e .
+	touch $@
+
+# Whatever a test needs: networks, Ray and the tools.
+.venv/dev: .venv/ready
+	$(PIP_INSTALL) -e '.[dev,nn,ray]'
 	touch $@
 
 clean:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Generator, Sequence
 from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from laconic.algorithm import state_type
 from laconic.algorithms import METHODS, Method, load_method
-from laconic.fleets import FLEETS
+from laconic.fleets import FLEETS, load_fleet
 from laconic.fleets.host import Reply, Request
 from laconic.runs.config import Config, read_config
 from laconic.runs.run import resume, run
@@ -34,6 +33,12 @@ SMALL = {
     "server_epochs": 3,
 }  # of those settings that a method has
 N_CLIENTS, N_ROUNDS = 5, 3
+
+
+@pytest.fixture(autouse=True)
+def _fleet_can_run(request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params.get("fleet") == "ray":
+        request.getfixturevalue("ray_nodes")
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +172,7 @@ def test_runs_with_a_client_of_one_class_and_a_class_nobody_has(method: str, fle
 def test_ledger_is_what_was_handed_over_and_metrics_are_the_ledger(
     method: str, fleet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = getattr(import_module(f"laconic.fleets.{fleet}"), FLEETS[fleet])
+    kind = load_fleet(fleet)
     handed_over = {"down": 0, "up": 0, "peer": 0}
 
     class Weighing(kind):

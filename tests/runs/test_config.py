@@ -227,3 +227,11 @@ def test_a_method_whose_extra_is_missing_says_what_to_install(monkeypatch: pytes
     with pytest.raises(ConfigError, match=r'needs .*pip install "laconic\[nn\]"') as caught:
         read_config(None, ["method.name=needy"])
     assert caught.value.code == "E140"
+
+
+def test_a_fleet_whose_extra_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "laconic.fleets.ray", raising=False)
+    with pytest.raises(ConfigError, match=r'fleet "ray" needs ray, .*pip install "laconic\[ray\]"') as caught:
+        read_config(None, ["fleet.name=ray"])
+    assert caught.value.code == "E140"

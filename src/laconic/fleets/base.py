@@ -30,7 +30,7 @@ from laconic.fleets.host import (
     write_slot,
 )
 from laconic.fleets.store import Store
-from laconic.state import freeze, thaw
+from laconic.state import Frozen, freeze
 from laconic.wire import Encoded, Hop, Ledger, Message, WireError
 
 T = TypeVar("T", Reply, Score)
@@ -38,6 +38,10 @@ T = TypeVar("T", Reply, Score)
 
 class OverBudget(Exception):
     """More bytes than a client may send and receive in a round."""
+
+
+class WorkerLost(Exception):
+    """A worker is gone, and with it what became of its clients since the last checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,10 @@ class BaseFleet:
     @abstractmethod
     def _open_clients(self, files: dict[int, str], round: int) -> None: ...
 
+    def replace_lost(self) -> None:
+        """After WorkerLost: all workers are there again, but know of no client until a checkpoint is opened."""
+        raise NotImplementedError
+
     @abstractmethod
     def close(self) -> None: ...
 
@@ -291,10 +299,11 @@ class BaseFleet:
         return freeze({"slots": {step: slot for step, (slot, _) in link.held.items()}} | held)
 
     def _thaw(self, _: ClientId, data: bytes) -> Link:
-        slots = thaw(data, {"slots": dict[str, int]})["slots"]
+        frozen = Frozen(data)
+        slots = frozen.thaw({"slots": dict[str, int]})["slots"]
         link = Link()
         for name, slot in slots.items():
             step = step_of(type(self.home.algorithm), name)
             kinds = {f"{name}/down": optional(step.message), f"{name}/up": optional(step.reply)}
-            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in thaw(data, kinds).values())))
+            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in frozen.thaw(kinds).values())))
         return link

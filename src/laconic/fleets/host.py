@@ -15,7 +15,7 @@ import numpy as np
 from laconic import wire
 from laconic.algorithm import Algorithm, ClientId, Examples, Site, Step, Task, state_type, step_of
 from laconic.fleets.store import Store
-from laconic.state import freeze, thaw
+from laconic.state import Frozen, freeze
 from laconic.wire import Encoded, Message, WireError
 
 START, SAMPLE, SERVER, SITE, LOSS = range(5)  # what a random stream is for
@@ -190,13 +190,14 @@ class Host:
         return freeze({"state": cell.state, "held": list(held)} | held)
 
     def _thaw(self, _: ClientId, data: bytes) -> Cell:
-        keys = thaw(data, {"held": list[str]})["held"]
+        frozen = Frozen(data)
+        keys = frozen.thaw({"held": list[str]})["held"]
         expected: dict[str, Any] = {"state": state_type(type(self.home.algorithm), "client")}
         for key in keys:
             name, _, way = key.split("/")
             step = step_of(type(self.home.algorithm), name)
             expected[key] = optional(step.message if way == "down" else step.reply)
-        found = thaw(data, expected)
+        found = frozen.thaw(expected)
         cell = Cell(found["state"])
         for key in keys[:: len(Exchange._fields)]:
             name, slot, _ = key.split("/")

@@ -1,5 +1,6 @@
 """Clients in this process, on threads: training releases the interpreter lock."""
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ class LocalFleet(BaseFleet):
     ) -> None:
         super().__init__(home, conditions, on_progress)
         self._host = Host(home)
-        self._pool = ThreadPoolExecutor(workers)
+        self._pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
         self._limits = threadpool_limits(1)  # a worker each: threads of BLAS would only get in their way
 
     def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from laconic.algorithms import METHODS, load_method
 from laconic.data.partition import Partitioning
-from laconic.fleets import FLEETS
+from laconic.fleets import FLEETS, load_fleet
 from laconic.runs.typed_toml import ConfigError, Given, convert_given, read_file, read_setting, toml_value
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class DataSettings(Partitioning):
 
 @dataclass(frozen=True)
 class FleetSettings:
-    name: str = "local"  # where clients run: local (threads of this process) or process (several processes)
+    name: str = "local"  # where clients run: local (threads), process (several processes) or ray (several machines)
     workers: int = 0  # how many at once; 0: one per core
     participation: float = 1.0  # share of the clients that take part in a round
     lost_replies: float = 0.0  # share of replies that never arrive
@@ -122,6 +122,7 @@ def read_config(path: Path | None, settings: Sequence[str] = ()) -> Config:
             raise ConfigError("E102", str(error), given[culprit].where if culprit else "") from error
 
     method, data, fleet = (make(classes[section], section) for section in SECTIONS)
+    check_fleet(fleet.name)
     return make(Config, "", method_name=name, method=method, data=data, fleet=fleet)
 
 
@@ -155,10 +156,20 @@ def find_method(name: str, where: str = "") -> type[Algorithm]:
         extra = METHODS[name].extra
         if not extra:
             raise
-        raise ConfigError(
-            "E140",
-            f'method "{name}" needs {error.name or error}, which is not installed.  pip install "laconic[{extra}]"',
-        ) from error
+        raise lacking(f'method "{name}"', extra, error) from error
+
+
+def check_fleet(name: str) -> None:
+    try:
+        load_fleet(name)
+    except ImportError as error:
+        raise lacking(f'fleet "{name}"', name, error) from error
+
+
+def lacking(what: str, extra: str, error: ImportError) -> ConfigError:
+    return ConfigError(
+        "E140", f'{what} needs {error.name or error}, which is not installed.  pip install "laconic[{extra}]"'
+    )
 
 
 def gather(cls: type, flat: dict[str, Any]) -> dict[str, Any]:

@@ -106,6 +106,7 @@ def describe_round(fleet: BaseFleet, scores: list[Score] | None, *, is_void: boo
         "paper_download_bytes": sent["down"].paper_bits / 8,
         "busiest_bytes": max(fleet.spent.values(), default=0),
         "budget_bytes": fleet.conditions.budget_bytes,
+        "n_reached": len(fleet.spent),
         "n_sampled": len(fleet.sampled) if fleet.round else 0,
         "n_replied": len(fleet.replied.intersection(fleet.sampled)) if fleet.round else 0,
         "n_lost": fleet.n_lost,

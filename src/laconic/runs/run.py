@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from laconic.algorithm import Algorithm, Task, TooFew
 from laconic.data import Partition
 from laconic.fleets import open_fleet
-from laconic.fleets.base import BaseFleet, Conditions, OverBudget
+from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.fleets.host import Home
 from laconic.fleets.store import write_atomically
 from laconic.runs import checkpoint as checkpoints
@@ -39,13 +39,16 @@ from laconic.runs.record import (
     write_json,
 )
 
+MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
+
 __all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "play", "resume", "run"]
 
 
 class Watch(Protocol):
     """How a run tells what happens; progressed may come from other threads."""
 
-    def started(self, title: str, rounds: int, first_round: int) -> None: ...
+    def started(self, title: str, rounds: int, first_round: int) -> None:
+        """And again each time that it went back to a checkpoint."""
 
     def progressed(self, round: int, done: int, total: int, what: str) -> None:
         """So many of the clients asked have finished that step."""
@@ -143,7 +146,7 @@ def _fleet(config: Config, prepared: Prepared, folder: Path, watch: Watch | None
         if watch:
             watch.progressed(fleet.round, done, total, what)
 
-    fleet = open_fleet(config.fleet.name, home, conditions, on_progress, config.fleet.n_workers)
+    fleet = open_fleet(config.fleet.name, home, conditions, on_progress, config.fleet.workers)
     with contextlib.closing(fleet):
         yield fleet
 
@@ -151,17 +154,35 @@ def _fleet(config: Config, prepared: Prepared, folder: Path, watch: Watch | None
 class _Loop:
     def __init__(self, config: Config, prepared: Prepared, folder: Path, fleet: BaseFleet, watch: Watch | None) -> None:
         self.config, self.prepared, self.folder, self.fleet, self.watch = config, prepared, folder, fleet, watch
-        self.lengths = dict.fromkeys(LOGS, 0)
+        self.lengths: dict[str, int] = {}
         self.seconds = 0.0
+        self.n_losses = 0  # since the last checkpoint
 
     def run(self) -> None:
-        """From the last checkpoint, if there is one, to the last round."""
+        """To the last round; what a lost worker took with it is played again, from the last checkpoint."""
+        while True:
+            try:
+                return self.go_on()
+            except WorkerLost as loss:
+                self.n_losses += 1
+                if self.n_losses > MAX_LOSSES:
+                    remedy = "resume the run, with fewer fleet.workers or fleet.state=disk if memory was short"
+                    loss.add_note(f"no checkpoint came about in {self.n_losses} trials; {remedy}")
+                    raise
+                self.say(f"{loss}; back to the last checkpoint with another in its place")
+
+    def go_on(self) -> None:
+        """From the last checkpoint, if there is one."""
+        if self.n_losses:
+            self.fleet.replace_lost()
         found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
-        if found:
-            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds  # a new record was empty then
+        self.lengths, self.seconds = dict.fromkeys(LOGS, 0), 0.0
+        if found:  # a kind of record that it does not know was empty then
+            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds
         else:  # nothing of a start that was cut short may stay
             shutil.rmtree(self.folder / "checkpoints")
             (self.folder / "checkpoints").mkdir()
+            self.fleet.open({"links": {}, "clients": {}}, -1)
         for name in LOGS:
             cut(self.folder / name, self.lengths[name])
         first = found.round + 1 if found else 0
@@ -182,9 +203,7 @@ class _Loop:
         news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
         news += [f"round {round} is void: {trouble}"] if trouble else []
         for line in news:
-            log_event(self.folder, line)
-            if self.watch:
-                self.watch.said(line)
+            self.say(line)
         trained = perf_counter()
         scores = fleet.evaluate() if is_evaluated else None
         row = describe_round(fleet, scores, is_void=trouble is not None)
@@ -198,9 +217,15 @@ class _Loop:
         self.seconds += seconds
         if is_last or round % self.config.checkpoint_every == 0:
             checkpoints.save(self.folder / "checkpoints", fleet, Checkpoint(round, server, self.lengths, self.seconds))
+            self.n_losses = 0
         if self.watch:
             self.watch.finished_round(row, seconds)
         return server
+
+    def say(self, line: str) -> None:
+        log_event(self.folder, line)
+        if self.watch:
+            self.watch.said(line)
 
     def write(self, name: str, rows: list[dict[str, Any]]) -> None:
         self.lengths[name] = append_lines(self.folder / name, map(json.dumps, rows))
