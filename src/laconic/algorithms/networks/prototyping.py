@@ -141,7 +141,7 @@ def classify(client: Client, x: NDArray[Any], *, by_head: bool) -> NDArray[np.in
 
 # ---------------------------------------------------------------- server
 def start_server(task: Task, n_features: int, cps_dims: int) -> Server:
-    masks = choose_masks(task.n_classes, n_features, cps_dims)
+    masks = choose_masks(task.n_classes, n_features, min(cps_dims, n_features))
     return Server(masks, np.zeros(masks.shape, np.float32), np.zeros(task.n_classes, np.bool_))
 
 
@@ -208,7 +208,6 @@ def count_examples(replies: Mapping[int, Means]) -> int:
 
 
 def check_dims(n_features: int, cps_dims: int) -> None:
-    if not 0 < cps_dims <= n_features:
-        raise ValueError(
-            f"method.cps_dims = {cps_dims} must be at least 1 and at most method.n_features = {n_features}"
-        )
+    for name, value in (("n_features", n_features), ("cps_dims", cps_dims)):
+        if value < 1:
+            raise ValueError(f"method.{name} = {value} must be at least 1")
