@@ -167,6 +167,10 @@ class Algorithm(ABC):
     def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """[example] classes."""
 
+    def predict_also(self, client: Any, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
+        """Other predictions worth a record, by a name for each; tested beside predict, they change nothing."""
+        return {}
+
 
 def bound_bytes(messages: Iterable[Message]) -> int:
     """Most that messages of these shapes take on the wire, each behind its frame byte."""

@@ -75,7 +75,7 @@ def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
     names = {field.name for field in fields(load_method(method))}
     small = [f"method.{name}={value}" for name, value in SMALL.items() if name in names]
     if "training" in names:  # of a network small enough that a round is nothing
-        small += ["method.training.model=resnet-small", "method.training.batch=8"]
+        small += ["method.training.model=resnet-small", "method.training.batch=8", "method.training.epochs=1"]
     common = [
         "data.partition=natural",
         "data.group=owner",

@@ -75,6 +75,48 @@ METHODS = {
             "nn",
         ),
         Method(
+            "fedpurin",
+            "networks",
+            "laconic.algorithms.networks.fed_purin:FedPURIN",
+            "FedPURIN: Programmed Update and Reduced INformation for Sparse Personalized Federated Learning, 2025",
+            "up: the critical half of the parameters and where they are; down: the mix, where it is not 0",
+            "nn",
+        ),
+        Method(
+            "fedcac",
+            "networks",
+            "laconic.algorithms.networks.fed_cac:FedCAC",
+            "Bold but Cautious: Unlocking the Potential of Personalized Federated Learning through Cautiously "
+            "Aggressive Collaboration, 2023",
+            "up: the network, and which half of it is critical; down: the mix",
+            "nn",
+        ),
+        Method(
+            "fedselect",
+            "networks",
+            "laconic.algorithms.networks.fed_select:FedSelect",
+            "FedSelect: Personalized Federated Learning with Customized Selection of Parameters for Fine-Tuning, 2024",
+            "down and up: the parameters that are still shared with the client, fewer every few rounds",
+            "nn",
+        ),
+        Method(
+            "dispfl",
+            "networks",
+            "laconic.algorithms.networks.dispfl:DisPFL",
+            "DisPFL: Towards Communication-Efficient Personalized Federated Learning via Decentralized Sparse "
+            "Training, 2022",
+            "to each neighbour: the kept half of the parameters and where they are",
+            "nn",
+        ),
+        Method(
+            "spafl",
+            "networks",
+            "laconic.algorithms.networks.spafl:SpaFL",
+            "SpaFL: Communication-Efficient Federated Learning with Sparse Models and Low Computational Overhead, 2024",
+            "up and down: a threshold for each filter or neuron",
+            "nn",
+        ),
+        Method(
             "fedproto",
             "networks",
             "laconic.algorithms.networks.fed_proto:FedProto",

@@ -83,6 +83,7 @@ class Score(NamedTuple):
     client: ClientId
     n_test: int
     n_correct: int
+    also: tuple[tuple[str, int], ...] = ()  # name and n_correct of each further prediction
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,11 @@ class Host:
         test = self.home.source.at(client, round)[2]
         if not len(test.y):
             return Score(client, 0, 0)
-        predicted = self.home.algorithm.predict(self._cell(client).state, test.x)
-        return Score(client, len(test.y), int(np.count_nonzero(predicted == test.y)))
+        method, state = self.home.algorithm, self._cell(client).state
+        n_correct = int(np.count_nonzero(method.predict(state, test.x) == test.y))
+        others = method.predict_also(state, test.x)
+        also = tuple((name, int(np.count_nonzero(labels == test.y))) for name, labels in others.items())
+        return Score(client, len(test.y), n_correct, also)
 
     def state(self, client: ClientId) -> Any:
         return self._cell(client).state

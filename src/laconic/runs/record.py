@@ -124,10 +124,15 @@ def describe_clients(fleet: BaseFleet, scores: list[Score]) -> list[dict[str, An
             "n_test": score.n_test,
             "n_correct": score.n_correct,
             "accuracy": score.n_correct / score.n_test if score.n_test else None,
-            "notes": split_notes(fleet.client_notes.get(score.client, {}))[0],
+            "notes": split_notes(fleet.client_notes.get(score.client, {}))[0] | describe_also(score),
         }
         for score in scores
     ]
+
+
+def describe_also(score: Score) -> dict[str, float]:
+    """Accuracies of a client's further predictions, as notes."""
+    return {f"{name}_accuracy": n_correct / score.n_test for name, n_correct in score.also}
 
 
 def describe_pairs(fleet: BaseFleet) -> list[dict[str, Any]]:
