@@ -169,6 +169,21 @@ def test_a_tenth_of_the_dimensions_takes_less_than_a_tenth_of_the_papers_bytes_a
     assert sent[500] / sent[50] > 9.5
 
 
+@pytest.mark.parametrize("kind", [FedProto, FedTGP])
+def test_a_prediction_is_recorded_by_target_by_kept_dimensions_and_by_head_and_made_by_what_is_asked_for(
+    kind: type,
+) -> None:
+    x = site([0] * 30).train.x
+    client = method(kind, cps_dims=2).start_client(TASK, site([0]))
+    assert list(method(kind).predict_also(client, x)) == ["head"]  # no targets yet
+    masks, rng = choose_masks(4, 8, 2), np.random.default_rng(0)
+    receive(client, Aims(np.ones(4, np.bool_), rng.random(8).astype(np.float32), None, None, masks))
+    found = method(kind).predict_also(client, x)
+    assert list(found) == ["head", "prototype", "kept_dims"]
+    for tested in ("head", "prototype"):
+        assert np.array_equal(method(kind, tested=tested).predict(client, x), found[tested])
+
+
 def test_clients_with_different_networks_share_targets() -> None:
     protos = FedProto(
         training=Training(batch=8, rate=0.05),

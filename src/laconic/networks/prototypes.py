@@ -67,12 +67,15 @@ def sum_features(features: Vector, labels: NDArray[np.int64], n_classes: int) ->
     return sums.astype(np.float32), np.bincount(labels, minlength=n_classes)
 
 
-def nearest(features: Vector, targets: Vector, has_target: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """[example] the class whose target is nearest, among those that have one."""
-    classes = np.flatnonzero(has_target)
+def nearest(
+    features: Vector, targets: Vector, has_target: NDArray[np.bool_], masks: Masks | None = None
+) -> NDArray[np.int64]:
+    """[example] the class whose target is nearest, among those that have one; masks: in these dimensions of each."""
+    classes, points = np.flatnonzero(has_target), features.astype(np.float64)
     chosen = targets[classes].astype(np.float64)
-    # the example's own norm is the same for all classes
-    distances = (chosen**2).sum(axis=1) - 2 * features.astype(np.float64) @ chosen.T
+    distances = (chosen**2).sum(axis=1) - 2 * points @ chosen.T
+    if masks is not None:  # without, the example's own norm is the same for all classes
+        distances += points**2 @ masks[classes].T
     winners: NDArray[np.int64] = classes[distances.argmin(axis=1)]
     return winners
 

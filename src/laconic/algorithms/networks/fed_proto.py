@@ -51,7 +51,7 @@ class FedProto(Algorithm):
     ppa: bool = False  # sums travel instead of means, so that no message shows how many examples a class has
     cpkd: bool = False  # clients hold to a target in proportion to what they have of its class
     kept: Kept = "fp32"  # precision of prototypes, both ways
-    tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by
+    tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by; both are recorded
 
     takes = "values"
     budget_knob = "cps_dims"
@@ -100,4 +100,8 @@ class FedProto(Algorithm):
         receive(client, aims)
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return classify(client, x, by_head=self.tested == "head")
+        found = classify(client, x)
+        return found.get(self.tested, found["head"])
+
+    def predict_also(self, client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
+        return {**classify(client, x)}

@@ -131,12 +131,18 @@ def tell_means(client: Client, site: Site, *, as_sums: bool, kept: Kept) -> Mean
     return Means(held, *packed, n_examples=len(site.train.y) if as_sums else None)
 
 
-def classify(client: Client, x: NDArray[Any], *, by_head: bool) -> NDArray[np.int64]:
-    """By the nearest target; by the head where asked, and as long as there are no targets."""
-    if by_head or not client.has_target.any():
-        return nn.classify(client.network, x)
-    features, _ = nn.outputs(client.network, x)
-    return nearest(features, client.targets, client.has_target)
+def classify(client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+    """By the nearest target, by the nearest in the dimensions that its class keeps, and by the head.
+
+    As long as there are no targets, by the head alone.
+    """
+    features, logits = nn.outputs(client.network, x)
+    found: dict[str, NDArray[np.int64]] = {"head": logits.argmax(axis=1)}
+    if client.has_target.any():
+        found["prototype"] = nearest(features, client.targets, client.has_target)
+        if not client.masks.all():
+            found["kept_dims"] = nearest(features, client.targets, client.has_target, client.masks)
+    return found
 
 
 # ---------------------------------------------------------------- server
