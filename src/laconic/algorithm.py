@@ -137,9 +137,10 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    # The setting, a whole number or a share, that a byte budget turns down; "" if there is none. A method with a
-    # setting budget_bytes is told the budget in it, and keeps it by itself.
-    budget_knob: ClassVar[str] = ""
+    # The setting that a byte budget turns down, or several in this order; "" if there is none. A whole number, a share,
+    # or a Literal whose choices take fewer bytes the further they stand back. A method with a setting budget_bytes is
+    # told the budget in it, and keeps it by itself.
+    budget_knob: ClassVar[str | tuple[str, ...]] = ""
     takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

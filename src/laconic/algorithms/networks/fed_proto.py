@@ -54,7 +54,7 @@ class FedProto(Algorithm):
     tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by; both are recorded
 
     takes = "values"
-    budget_knob = "cps_dims"
+    budget_knob = ("kept", "cps_dims")
 
     def __post_init__(self) -> None:
         check_dims(self.n_features, self.cps_dims)

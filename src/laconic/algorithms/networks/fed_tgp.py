@@ -62,7 +62,7 @@ class FedTGP(Algorithm):
     server_epochs: int = 100  # over what came, each round
 
     takes = "values"
-    budget_knob = "cps_dims"
+    budget_knob = ("kept", "cps_dims")
 
     def __post_init__(self) -> None:
         check_dims(self.n_features, self.cps_dims)
