@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint browser bench format clean
+.PHONY: demo test test-deployment lint browser bench format clean
 
 demo: .venv/ready
 	$(BIN)/laconic demo
 
 test: lint browser
 	$(BIN)/pytest
+
+# Real servers and nodes over TLS, killed and started again; some ten minutes.
+test-deployment: .venv/dev
+	$(BIN)/pytest -m deployment tests/deploy
 
 # The report's tests open it in a real browser: any Chromium on the path, or one that LACONIC_CHROMIUM names.
 browser:
@@ -39,9 +43,9 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constrai
 	$(PIP_INSTALL) -e .
 	touch $@
 
-# Whatever a test needs: networks, Ray and the tools.
+# Whatever a test needs: networks, Ray, Flower and the tools.
 .venv/dev: .venv/ready
-	$(PIP_INSTALL) -e '.[dev,nn,ray]'
+	$(PIP_INSTALL) -e '.[dev,nn,ray,flower]'
 	touch $@
 
 clean:

@@ -1,5 +1,6 @@
 """Shared by all tests: the slow twin and the toy methods, a Ray cluster; hypothesis has no deadlines (compiling)."""
 
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from ray_nodes import Node, wait_until_alive
 
 for folder in (Path(__file__).parent, Path(__file__).parent / "toys"):
     sys.path.insert(0, str(folder))  # worker processes get it too
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and by all we start too
 
 settings.register_profile("laconic", deadline=None, derandomize=True)
 settings.load_profile("laconic")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from laconic.aggregate import average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
+from laconic.aggregate import average_weights, highest, jaccard, mean_of, mean_of_pairs, richest, unite_states
 
 BEFORE = np.array([[10, 20], [7, 7], [3, 30]], np.int32)
 UPLOADS = [np.array([[1, 50], [9, 9], [4, 31]], np.int32), np.array([[4, 80], [9, 9], [5, 41]], np.int32)]
@@ -61,3 +61,30 @@ def test_jaccard_is_the_share_both_have_and_0_where_two_have_nothing() -> None:
 def test_the_mean_of_pairs_leaves_out_everyone_with_itself() -> None:
     assert mean_of_pairs(np.array([[1, 0.2, 0.4], [0.2, 1, 0.9], [0.4, 0.9, 1]])) == pytest.approx(0.5)
     assert mean_of_pairs(np.ones((1, 1))) == mean_of_pairs(np.ones((0, 0))) == 0.0
+
+
+def test_a_mean_goes_by_weight() -> None:
+    assert mean_of([np.array([0.0, 4.0]), np.array([4.0, 0.0])], [3, 1]).tolist() == [1.0, 3.0]
+    with pytest.raises(ValueError, match="add up to nothing"):
+        mean_of([np.ones(2)], [0])
+
+
+@pytest.mark.parametrize("how", ["clipped", "trimmed", "median"])
+def test_one_liar_among_five_moves_a_robust_mean_little(how: str) -> None:
+    honest = [np.array([[1.0, 2.0]]) + 0.1 * k for k in range(4)]
+    merged = mean_of([*honest, np.array([[1e9, -1e9]])], [1] * 5, how)
+    assert merged.shape == (1, 2)
+    assert np.abs(merged - np.mean(honest, axis=0)).max() < 1
+    assert np.abs(mean_of([*honest, np.array([[1e9, -1e9]])], [1] * 5)).max() > 1e8
+
+
+@pytest.mark.parametrize("how", ["mean", "clipped", "trimmed", "median"])
+def test_equal_vectors_have_themselves_for_a_mean(how: str) -> None:
+    for n_vectors in (1, 2, 5):
+        assert mean_of([np.array([0.0, 3.0])] * n_vectors, [2] * n_vectors, how).tolist() == [0.0, 3.0]
+
+
+@pytest.mark.parametrize("how", ["trimmed", "median"])
+def test_a_claim_of_many_examples_does_not_move_a_trimmed_mean_or_a_median(how: str) -> None:
+    vectors = [np.array([float(k)]) for k in (1, 2, 3)]
+    assert mean_of(vectors, [1, 1, 10**7], how).tolist() == [2.0]

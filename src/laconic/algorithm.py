@@ -107,9 +107,16 @@ class Fleet(Protocol):
     rng: np.random.Generator
 
     def ask(
-        self, step: Callable[[Any, M, Site], R], messages: Mapping[ClientId, M], at_least: int = 1
+        self,
+        step: Callable[[Any, M, Site], R],
+        messages: Mapping[ClientId, M],
+        at_least: int = 1,
+        check: Callable[[M, Any], None] | None = None,
     ) -> dict[ClientId, R]:
-        """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least."""
+        """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least.
+
+        check(message, reply) raises ValueError if no honest client could have sent that reply, which is then refused.
+        """
 
     def gossip(
         self,
@@ -173,6 +180,11 @@ class Algorithm(ABC):
         return {}
 
 
+def check_shape(name: str, array: NDArray[Any] | None, due: tuple[int, ...]) -> None:
+    if array is None or array.shape != due:
+        raise ValueError(f"{name} has shape {None if array is None else array.shape}, {due} was due")
+
+
 def bound_bytes(messages: Iterable[Message]) -> int:
     """Most that messages of these shapes take on the wire, each behind its frame byte."""
     return sum(bound(message) + FRAME_BYTES for message in messages)
@@ -189,6 +201,7 @@ class Step(NamedTuple):
     name: str
     message: type[Message]
     reply: type[Message] | None
+    may_be_silent: bool = False  # its annotation says ... | None
 
 
 def on_client(function: F) -> F:
@@ -207,7 +220,8 @@ def step_of(method: type[Algorithm], name: str) -> Step:
     message: Any = [*hints.values(), None, None][1]  # client, message, site
     if get_origin(message) is dict:  # what neighbours published
         message = get_args(message)[1]
-    if get_origin(result) in (Union, types.UnionType):  # R | None
+    may_be_silent = get_origin(result) in (Union, types.UnionType)  # R | None
+    if may_be_silent:
         result = next(part for part in get_args(result) if part is not types.NoneType)
     reply = None if result in (None, types.NoneType) else result
     for part in (message, reply or Message):
@@ -216,7 +230,7 @@ def step_of(method: type[Algorithm], name: str) -> Step:
                 f"{method.__name__}.{name}: {part!r} is no Message; "
                 "annotate it (client: Client, message: SomeMessage, site: Site) -> SomeMessage | None"
             )
-    return Step(name, message, reply)
+    return Step(name, message, reply, may_be_silent)
 
 
 def state_type(method: type[Algorithm], side: Literal["client", "server"]) -> Any:

@@ -12,6 +12,7 @@ import typer
 from laconic.bench import peers
 from laconic.bench.jobs import JOBS, NETWORK_JOBS
 from laconic.console import carry_out, explained, show_table
+from laconic.deploy import commands as deploy
 
 if TYPE_CHECKING:
     from laconic.runs.plan import Plan
@@ -303,6 +304,7 @@ app.command("check", epilog="Example: laconic check exp.toml --set data.clients=
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("report", epilog="Example: laconic report runs/first/fedtm runs/first/local-tm -o report.html")(report)
+app.add_typer(deploy.app, name="deploy")
 app.add_typer(bench_app, name="bench")
 bench_app.command("tsetlin", epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json")(
     bench_tsetlin

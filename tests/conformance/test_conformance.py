@@ -31,6 +31,8 @@ SMALL = {
     "ppa": "true",
     "cpkd": "true",
     "server_epochs": 3,
+    "head_epochs": 1,
+    "tune_epochs": 1,
 }  # of those settings that a method has
 N_CLIENTS, N_ROUNDS = 5, 3
 

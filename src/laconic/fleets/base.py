@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from laconic.fleets.host import (
     stream,
     write_slot,
 )
+from laconic.fleets.soundness import Limits, check_sound, find_limits
 from laconic.fleets.store import Store
 from laconic.state import Frozen, freeze
 from laconic.wire import Encoded, Hop, Ledger, Message, WireError
@@ -102,7 +104,11 @@ class BaseFleet:
         self.matrix_notes |= {name: (down, across, matrix) for name, matrix in matrices.items()}
 
     def ask(
-        self, step: Callable[[Any, M, Site], R], messages: Mapping[ClientId, M], at_least: int = 1
+        self,
+        step: Callable[[Any, M, Site], R],
+        messages: Mapping[ClientId, M],
+        at_least: int = 1,
+        check: Callable[[M, Any], None] | None = None,
     ) -> dict[ClientId, R]:
         known = self._step(step)
         self._call += 1
@@ -118,26 +124,28 @@ class BaseFleet:
             sent[client] = frame[1]
             requests.append(Request(known.name, client, self.round, self._call, frame[0].data))
         replies: dict[ClientId, Any] = {}
-        answers: dict[ClientId, Message | WireError | None] = {}
+        answers: dict[ClientId, Message | Exception | None] = {}
 
         def read(reply: Reply) -> None:
             """As it comes, while other clients are still at work."""
             _, base = links[reply.client].held.get(known.name, (None, None))
             try:
-                answers[reply.client] = self._decode(known, reply.encoded.data, base.up if base else None)
-            except WireError as error:  # what one client sends must not stop the others
+                answer = self._decode(known, reply.encoded.data, base.up if base else None)
+                if check is not None and answer is not None:
+                    check(messages[reply.client], answer)
+                answers[reply.client] = answer
+            except (WireError, ValueError) as error:  # what one client sends must not stop the others
                 answers[reply.client] = error
 
         for reply in self._gather(requests, read):
             client, link, answer = reply.client, links[reply.client], answers[reply.client]
-            agreed, _ = link.held.get(known.name, (None, None))
+            agreed, base = link.held.get(known.name, (None, None))
             hop = Hop(self.round, known.name, "up", client)
-            if isinstance(answer, WireError):
-                self._record(hop, wire.EMPTY, Encoded(reply.encoded.data, {}))
-                self.refused.append(f"round {self.round}, client {client}: reply to {known.name} refused ({answer})")
+            if isinstance(answer, Exception):
+                self._refuse(hop, reply.encoded.data, str(answer))
                 continue
             if answer is not None:
-                self._record(hop, answer, reply.encoded)
+                self._record(hop, answer, self._itemise(reply.encoded, answer, base.up if base else None))
             if not self._is_lost(client):
                 replies[client] = answer
                 link.held[known.name] = (free_slot(agreed), Exchange.of(sent[client], answer))
@@ -158,8 +166,15 @@ class BaseFleet:
         self._call += 1
         senders = self._check_clients({sender for heard in neighbours.values() for sender in heard})
         publishing = [Request(published.name, client, self.round, self._call, is_published=True) for client in senders]
-        frames = {reply.client: reply.encoded for reply in self._gather(publishing) if reply.encoded.data}
-        answers = {sender: wire.decode(published.reply or Message, frame.data) for sender, frame in frames.items()}
+        frames, answers = {}, {}
+        for reply in self._gather(publishing):
+            try:
+                answer = self._decode(published, reply.encoded.data, None)
+            except (WireError, ValueError) as error:
+                self._refuse(Hop(self.round, published.name, "up", reply.client), reply.encoded.data, str(error))
+                continue
+            if answer is not None:
+                frames[reply.client], answers[reply.client] = self._itemise(reply.encoded, answer, None), answer
         self._call += 1
         absorbing = []
         for receiver in self._check_clients(neighbours):
@@ -248,7 +263,33 @@ class BaseFleet:
         return memo[key]
 
     def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
-        return wire.decode(step.reply, data, base).snapshot() if step.reply is not None and data else None
+        """WireError or ValueError for what no honest client sends."""
+        if step.reply is None or (not data and step.may_be_silent):
+            if data:
+                raise ValueError(f"{len(data)} bytes came, none were due")
+            return None
+        limits = self._largest.get(step.reply)
+        if limits and len(data) > limits.n_bytes:
+            raise ValueError(f"{len(data)} bytes came, at most {limits.n_bytes} were due")
+        answer = wire.decode(step.reply, data, base).snapshot()
+        check_sound(answer, limits)
+        return answer
+
+    def _itemise(self, encoded: Encoded, answer: Message, base: Message | None) -> Encoded:
+        """With the bytes of each field, which a reply from another machine does not tell."""
+        if encoded.fields:
+            return encoded
+        again = wire.encode_detailed(answer, base)
+        return again if again.data == encoded.data else encoded
+
+    @cached_property
+    def _largest(self) -> dict[type[Message], Limits]:
+        return find_limits(self.home.algorithm.costliest_round(self.home.task) or ())
+
+    def _refuse(self, hop: Hop, data: bytes, why: str) -> None:
+        """What came is counted, but not against the budget: else one liar could end the run."""
+        self.ledger.record(hop, wire.EMPTY, Encoded(data, {}))
+        self.refused.append(f"round {hop.round}, client {hop.client}: reply to {hop.step} refused ({why})")
 
     def _record(self, hop: Hop, message: Message, encoded: Encoded) -> None:
         self.ledger.record(hop, message, encoded)

@@ -150,6 +150,13 @@ class Host:
     def state(self, client: ClientId) -> Any:
         return self._cell(client).state
 
+    def load(self, client: ClientId, data: bytes) -> None:
+        """The client as it was when dumped."""
+        self.cells.put(client, self._thaw(client, data))
+
+    def dump(self, client: ClientId) -> bytes:
+        return self._freeze(self._cell(client))
+
     def forget_decoded(self) -> None:
         self._decoded.clear()
 

@@ -4,6 +4,7 @@ from laconic.networks.models import MODELS
 from laconic.networks.precision import Packed, pack, unpack
 from laconic.networks.sgd import (
     Batch,
+    Loss,
     Network,
     Trained,
     Training,
@@ -14,6 +15,7 @@ from laconic.networks.sgd import (
     fit,
     log_shares,
     outputs,
+    pull_to,
 )
 from laconic.networks.vector import (
     Layout,
@@ -33,6 +35,7 @@ __all__ = [
     "Batch",
     "Layout",
     "Live",
+    "Loss",
     "Network",
     "Packed",
     "Part",
@@ -52,6 +55,7 @@ __all__ = [
     "log_shares",
     "outputs",
     "pack",
+    "pull_to",
     "start_vector",
     "unpack",
 ]

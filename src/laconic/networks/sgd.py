@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
-from laconic.networks.vector import Layout, Live, Spec, Vector, layout, live, start_vector
+from laconic.networks.vector import Layout, Live, Spec, Vector, layout, live, readable, start_vector
 
 Indices = NDArray[np.int64]
 EVALUATION_BATCH = 512
@@ -85,6 +85,16 @@ def build(spec: Spec, seed: int) -> Network:
 
 def cross_entropy(batch: Batch) -> Tensor:
     return F.cross_entropy(batch.logits, batch.labels)
+
+
+def pull_to(anchor: Vector, strength: float) -> Adjust:
+    """Adds strength / 2 · ‖weights - anchor‖² to the loss, by its gradient."""
+    fixed = torch.from_numpy(readable(anchor))
+
+    def adjust(weights: Tensor, gradient: Tensor) -> None:
+        gradient.add_(weights - fixed[: len(weights)], alpha=strength)
+
+    return adjust
 
 
 def fit(

@@ -79,6 +79,14 @@ class Layout:
     def n_body(self) -> int:
         return max((piece.stop for piece in self.pieces if not piece.is_head and not piece.is_statistic), default=0)
 
+    @cached_property
+    def linear_head(self) -> tuple[int, int]:
+        """Classes and features of a head that is one linear layer: its weights [class, feature], then its biases."""
+        shapes = [piece.shape for piece in self.pieces if piece.is_head]
+        if [len(shape) for shape in shapes] != [2, 1]:
+            raise ValueError(f"the head has parameters of shapes {shapes}; one linear layer with biases was due")
+        return shapes[0][0], shapes[0][1]
+
     def part(self, *, body: bool = True, head: bool = True, norms: bool = True, statistics: bool = True) -> Part:
         """norms: parameters of batch normalisations in the body."""
 

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -41,7 +41,10 @@ from laconic.runs.record import (
 
 MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
 
-__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "play", "resume", "run"]
+__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "drive", "play", "resume", "run"]
+
+# told whom to tell of progress: what, done, of how many
+Opener = Callable[[Callable[[str, int, int], None]], BaseFleet]
 
 
 class Watch(Protocol):
@@ -110,11 +113,33 @@ def resume(folder: Path, *, watch: Watch | None = None) -> Summary:
 
 
 def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Summary:
+    on_disk = config.fleet.state == "disk"
+    home = Home(config.method, prepared.task, prepared.source, config.seed, folder / "checkpoints", on_disk)
+
+    def open_here(on_progress: Callable[[str, int, int], None]) -> BaseFleet:
+        return open_fleet(config.fleet.name, home, find_conditions(config), on_progress, config.fleet.workers)
+
+    return drive(config, prepared.task, folder, open_here, watch)
+
+
+def find_conditions(config: Config) -> Conditions:
+    budget = parse_bytes(config.budget) if config.budget else None
+    return Conditions(config.fleet.participation, config.fleet.lost_replies, budget)
+
+
+def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:
+    """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
     (folder / "FAILED.json").unlink(missing_ok=True)
     (folder / "checkpoints").mkdir(exist_ok=True)
+
+    def on_progress(what: str, done: int, total: int) -> None:
+        if watch:
+            watch.progressed(fleet.round, done, total, what)
+
     try:
-        with _fleet(config, prepared, folder, watch) as fleet:
-            loop = _Loop(config, prepared, folder, fleet, watch)
+        fleet = open_clients(on_progress)
+        with contextlib.closing(fleet):
+            loop = _Loop(config, task, folder, fleet, watch)
             loop.run()
     except KeyboardInterrupt:
         log_event(folder, "interrupted")
@@ -129,31 +154,9 @@ def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -
     return summary
 
 
-@contextlib.contextmanager
-def _fleet(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Iterator[BaseFleet]:
-    home = Home(
-        config.method,
-        prepared.task,
-        prepared.source,
-        config.seed,
-        folder / "checkpoints",
-        config.fleet.state == "disk",
-    )
-    budget = parse_bytes(config.budget) if config.budget else None
-    conditions = Conditions(config.fleet.participation, config.fleet.lost_replies, budget)
-
-    def on_progress(what: str, done: int, total: int) -> None:
-        if watch:
-            watch.progressed(fleet.round, done, total, what)
-
-    fleet = open_fleet(config.fleet.name, home, conditions, on_progress, config.fleet.workers)
-    with contextlib.closing(fleet):
-        yield fleet
-
-
 class _Loop:
-    def __init__(self, config: Config, prepared: Prepared, folder: Path, fleet: BaseFleet, watch: Watch | None) -> None:
-        self.config, self.prepared, self.folder, self.fleet, self.watch = config, prepared, folder, fleet, watch
+    def __init__(self, config: Config, task: Task, folder: Path, fleet: BaseFleet, watch: Watch | None) -> None:
+        self.config, self.task, self.folder, self.fleet, self.watch = config, task, folder, fleet, watch
         self.lengths: dict[str, int] = {}
         self.seconds = 0.0
         self.n_losses = 0  # since the last checkpoint
@@ -188,7 +191,7 @@ class _Loop:
         first = found.round + 1 if found else 0
         log_event(self.folder, f"from round {first} on")
         if self.watch:
-            self.watch.started(_title(self.config, self.prepared, self.folder), self.config.rounds, first)
+            self.watch.started(_title(self.config, self.task, self.folder), self.config.rounds, first)
         server = found.server if found else None
         for number in range(first, self.config.rounds + 1):
             server = self.run_round(number, server)
@@ -199,7 +202,7 @@ class _Loop:
         fleet.begin(round)
         is_last = round == self.config.rounds
         is_evaluated = round > 0 and (is_last or round % self.config.evaluate_every == 0)
-        server, trouble = play(method, self.prepared.task, server, fleet, is_evaluated=is_evaluated)
+        server, trouble = play(method, self.task, server, fleet, is_evaluated=is_evaluated)
         news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
         news += [f"round {round} is void: {trouble}"] if trouble else []
         for line in news:
@@ -247,11 +250,11 @@ def play(
     return server, trouble
 
 
-def _title(config: Config, prepared: Prepared, folder: Path) -> str:
+def _title(config: Config, task: Task, folder: Path) -> str:
     rule = config.data.partition
     share = f"{rule}({config.data.alpha:g})" if "dirichlet" in rule else rule
-    n_clients, data = prepared.task.n_clients, prepared.dataset.name
-    return f"{config.method_name} on {data} · {n_clients} clients · {share} · seed {config.seed} · {folder}"
+    data = Path(config.data.name).stem
+    return f"{config.method_name} on {data} · {task.n_clients} clients · {share} · seed {config.seed} · {folder}"
 
 
 def _summarize(config: Config, folder: Path, rows: list[dict[str, Any]], seconds: float) -> Summary:

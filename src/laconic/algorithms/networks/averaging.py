@@ -4,7 +4,7 @@ The vector is a part of the network: everything, the body, or all but batch norm
 own. The server knows who holds its latest vector, and sends it to nobody twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import ClientId, Task
+from laconic.algorithm import ClientId, M, Task
 from laconic.networks import Network, Packed, Part, Spec, Training, Vector
 from laconic.wire import Floats, Ints, Message
 
@@ -25,6 +25,14 @@ class Weights(Message, paper_bits={"exact": 32}, is_afresh=True):
     levels: Ints | None  # [entry] whole numbers, where these were asked for
     scales: Floats | None  # [row] what a level is worth
 
+    @property
+    def is_news(self) -> bool:
+        return self.exact is not None or self.levels is not None
+
+    @property
+    def packed(self) -> Packed:
+        return Packed(self.exact, self.levels, self.scales)
+
 
 class Update(Message, paper_bits={"exact": 32, "n_examples": 0}, is_afresh=True):
     """How training changed what was received."""
@@ -33,6 +41,10 @@ class Update(Message, paper_bits={"exact": 32, "n_examples": 0}, is_afresh=True)
     levels: Ints | None
     scales: Floats | None
     n_examples: int
+
+    @property
+    def packed(self) -> Packed:
+        return Packed(self.exact, self.levels, self.scales)
 
 
 @dataclass
@@ -45,6 +57,14 @@ class Shared:
 
 
 @dataclass
+class Server:
+    """Of methods whose server has nothing but the vector."""
+
+    spec: Spec
+    shared: Shared
+
+
+@dataclass
 class Client:
     """The client's side, and what is its own."""
 
@@ -52,6 +72,14 @@ class Client:
     shared: Vector  # as received; clients that got the same message hold one array
     personal: Vector  # [entry beyond the part]
     log_prior: NDArray[np.float32] | None = None  # see Training.prior
+
+
+@dataclass
+class Twofold:
+    """A client with a network of its own beside the common one."""
+
+    common: Client
+    own: Network  # the one it is tested with
 
 
 # ---------------------------------------------------------------- both sides
@@ -69,6 +97,10 @@ def start_shared(spec: Spec, part: Part, training: Training) -> Shared:
     return Shared(nn.start_vector(spec, training.init_seed)[part.mask])
 
 
+def start_server(spec: Spec, part: Part, training: Training) -> Server:
+    return Server(spec, start_shared(spec, part, training))
+
+
 def offer(
     shared: Shared, clients: Iterable[ClientId], part: Part, training: Training, *, to_holders: bool = True
 ) -> dict[ClientId, Weights]:
@@ -78,31 +110,44 @@ def offer(
     return {client: latest if lacks[client] else nothing for client in lacks if to_holders or lacks[client]}
 
 
+def extend(offered: Mapping[ClientId, Weights], make: Callable[[Weights], M]) -> dict[ClientId, M]:
+    """Messages with more in them than weights; those who were offered the same get the same, to be encoded once."""
+    distinct = {id(weights): weights for weights in offered.values()}
+    made = {key: make(weights) for key, weights in distinct.items()}
+    return {client: made[id(weights)] for client, weights in offered.items()}
+
+
 def mark_held(shared: Shared, clients: Iterable[ClientId]) -> None:
     """These replied, so they have what was offered."""
     shared.held_by |= dict.fromkeys(clients, shared.version)
 
 
-def merge(shared: Shared, updates: Mapping[ClientId, Update], part: Part) -> None:
-    """Adds the mean change, by examples. What rounding took from the vector on its way down stays in it here."""
+def merge(shared: Shared, updates: Mapping[ClientId, Update], part: Part, *, blend: float = 1.0) -> None:
+    """Adds `blend` of the mean change, by examples. What rounding took from the vector on its way down stays in it."""
     mark_held(shared, updates)
     total = np.zeros(shared.vector.size)
     for update in updates.values():
         total += update.n_examples * read_change(update, part)
     n_examples = sum(update.n_examples for update in updates.values())
-    shared.vector = (shared.vector + total / max(n_examples, 1)).astype(np.float32)
+    shared.vector = (shared.vector + blend * total / max(n_examples, 1)).astype(np.float32)
     shared.version += 1
 
 
 def read_change(update: Update, part: Part) -> Vector:
-    return nn.unpack(Packed(update.exact, update.levels, update.scales), part.row_starts)
+    return nn.unpack(update.packed, part.row_starts)
 
 
 def list_messages(spec: Spec, part: Part, training: Training) -> list[Message]:
     """A client's costliest round: the vector comes twice, to train and to be tested with, and its change goes up."""
+    down, up = make_messages(spec, part, training)
+    return [down, up, down]
+
+
+def make_messages(spec: Spec, part: Part, training: Training) -> tuple[Weights, Update]:
+    """As large as they get."""
     vector = nn.start_vector(spec, training.init_seed)[part.mask]
-    down = Weights(*nn.pack(vector, part.row_starts, training.down))
-    return [down, Update(*nn.pack(vector, part.row_starts, training.up), n_examples=0), down]
+    down, up = (nn.pack(vector, part.row_starts, kept) for kept in (training.down, training.up))
+    return Weights(*down), Update(*up, n_examples=0)
 
 
 # ---------------------------------------------------------------- client
@@ -111,9 +156,13 @@ def start_client(spec: Spec, part: Part, training: Training) -> Client:
     return Client(spec, vector[part.mask], vector[~part.mask])
 
 
+def start_twofold(spec: Spec, part: Part, training: Training) -> Twofold:
+    return Twofold(start_client(spec, part, training), nn.build(spec, training.init_seed))
+
+
 def receive(client: Client, weights: Weights, part: Part) -> None:
-    if weights.exact is not None or weights.levels is not None:
-        client.shared = nn.unpack(Packed(weights.exact, weights.levels, weights.scales), part.row_starts)
+    if weights.is_news:
+        client.shared = nn.unpack(weights.packed, part.row_starts)
 
 
 def compose(client: Client, part: Part) -> Network:

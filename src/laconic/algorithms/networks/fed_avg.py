@@ -5,7 +5,6 @@ merge   the mean change, by examples, is added
 sent    down: the network, to whom lacks the latest; up: its change
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import (
     Client,
-    Shared,
+    Server,
     Update,
     Weights,
     choose_spec,
@@ -28,17 +27,11 @@ from laconic.algorithms.networks.averaging import (
     offer,
     receive,
     start_client,
-    start_shared,
+    start_server,
     tell_change,
 )
 from laconic.networks import Part, Spec, Training
 from laconic.wire import Message
-
-
-@dataclass
-class Server:
-    spec: Spec
-    shared: Shared
 
 
 class FedAvg(Algorithm):
@@ -49,7 +42,7 @@ class FedAvg(Algorithm):
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = choose_spec(task, self.training)
-        return Server(spec, start_shared(spec, self.part(spec), self.training))
+        return start_server(spec, self.part(spec), self.training)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)

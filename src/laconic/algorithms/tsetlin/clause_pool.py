@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from laconic import linear
 from laconic import tsetlin as tm
-from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, count_affordable, on_client
-from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape
+from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, check_shape, count_affordable, on_client
+from laconic.algorithms.settings import check_at_least
+from laconic.algorithms.tsetlin.machines import choose_shape
 from laconic.algorithms.tsetlin.pool import Pool, choose_news, empty_pool, write_offer
 from laconic.wire import EMPTY, Bits, Ints, Message
 
 CHANGE_LIMIT, HEAD_LIMIT = 7, 31  # a change travels in 4 bits a number, the head in 6, before they are packed
+EXPONENT_LIMIT = 2 * linear.GRID_BITS  # of a change's scale; beyond it there is nothing to learn
 BLENDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # tried on validation examples
 LEAST_TOLD = 20  # clauses a round; with fewer, a pool would take too long to arrive
 LEAST_GAIN = 0.001  # share of validation examples; less is no progress
@@ -73,6 +75,10 @@ class Server:
     best_round: int = 0
     members: dict[ClientId, Member] = field(default_factory=dict)
 
+    def check_offer(self, _: Message, offer: Offer) -> None:
+        check_shape("clauses", offer.clauses, (len(offer.clauses), self.pool.clauses.shape[1]))
+        check_shape("holds", offer.holds, (len(self.head),))
+
 
 @dataclass
 class Client:
@@ -122,7 +128,7 @@ class ClausePool(Algorithm):
             fleet.ask(self.learn_alone, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
             return
         due = [client for client in fleet.sampled if self.is_due(server.members.get(client), fleet.round)]
-        offers = fleet.ask(self.offer, dict.fromkeys(due, EMPTY), at_least=0)
+        offers = fleet.ask(self.offer, dict.fromkeys(due, EMPTY), at_least=0, check=server.check_offer)
         for client, offer in offers.items():
             self.take_offer(server, client, offer, fleet.round)
         known = [client for client in fleet.sampled if client not in due or client in offers]
@@ -130,7 +136,8 @@ class ClausePool(Algorithm):
         news = self.find_news(server, asked)
         for client in fleet.ask(self.take_clauses, news, at_least=0):
             server.members[client].told = int(server.pool.serials[news[client].is_new].max())
-        changes = fleet.ask(self.improve, {client: self.tell_head(server, client) for client in asked}, at_least=0)
+        heads = {client: self.tell_head(server, client) for client in asked}
+        changes = fleet.ask(self.improve, heads, at_least=0, check=check_change)
         self.merge(server, changes)
         self.see_progress(server, changes, fleet.round)
         fleet.note(n_pooled=len(server.pool.clauses), blend=server.blend, n_asked=len(asked), share_right=server.best)
@@ -304,6 +311,15 @@ class ClausePool(Algorithm):
         chances = linear.log_chances(client.head, look(client, x), client.log_shares)
         votes = tm.class_sums(client.machine, x)[:, held] / self.threshold
         return [held[(chances + blend * votes).argmax(axis=1)] for blend in blends]
+
+
+def check_change(head: Head, change: Change) -> None:
+    check_shape("rows", change.rows, head.rows.shape)
+    check_shape("exponents", change.exponents, head.exponents.shape)
+    check_shape("n_right", change.n_right, (len(BLENDS),))
+    for name, numbers, limit in (("rows", change.rows, CHANGE_LIMIT), ("exponents", change.exponents, EXPONENT_LIMIT)):
+        if np.any((numbers < -limit) | (numbers > limit)):
+            raise ValueError(f"{name} reach from {numbers.min()} to {numbers.max()}, ±{limit} were due")
 
 
 def look_around(client: Client, site: Site) -> None:

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.aggregate import average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, count_affordable, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, count_affordable, on_client
+from laconic.algorithms.settings import check_at_least, check_share
 from laconic.algorithms.tsetlin.machines import (
-    check_at_least,
     check_rebuilding,
-    check_share,
     choose_shape,
     held_out,
     paper_clause_bytes,
@@ -66,6 +65,11 @@ class Server:
     is_merged: Classes  # once in any round
     similarity: float = 0.0  # of the clients that last took part in a reference round
     accuracy: dict[ClientId, float] = field(default_factory=dict)  # when last heard of
+
+    def check_update(self, order: Order, update: Update) -> None:
+        check_shape("weights", update.weights, (self.task.n_classes, order.n_shared))
+        if update.per_class is not None:
+            check_shape("per_class", update.per_class, (self.task.n_classes,))
 
 
 @dataclass
@@ -125,18 +129,23 @@ class CSpFedTM(Algorithm):
             if self.budget_bytes:
                 n_affordable = self.afford_by_paper(server.task)
                 fleet.note(n_shared_by_paper=self.count_shared(n_affordable, server.similarity))
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)))
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)), check=server.check_update)
         if server.shared is None:
             return
         updates = {client: reply for client, reply in replies.items() if reply is not None}
         wanted = self.choose_donors(server, updates)
         if self.donors == "performance":
             fleet.note(**{f"donor_{place}": client for place, client in enumerate(wanted, start=1)})
-        sent = fleet.ask(self.give_states, {client: Wanted(classes) for client, classes in wanted.items()})
+        before = tm.include_bits(server.shared)
+        sent = fleet.ask(
+            self.give_states,
+            {client: Wanted(classes) for client, classes in wanted.items()},
+            check=lambda wanted, reply: check_shape("states", reply.states, before[wanted.classes].shape),
+        )
         server.accuracy |= {client: update.accuracy for client, update in updates.items()}
         self.merge_weights(server, server.shared, list(updates.values()))
         arrived = [(wanted[client], reply.states) for client, reply in sent.items()]
-        states = unite_states(tm.include_bits(server.shared), arrived)
+        states = unite_states(before, arrived)
         tm.load_include_bits(server.shared, states)
         fleet.ask(self.install, dict.fromkeys(fleet.everyone, Shared(server.shared.weights, states)), at_least=0)
 
@@ -144,7 +153,13 @@ class CSpFedTM(Algorithm):
         """Decides how many clauses are shared; a machine that stays keeps its first ones."""
         n_shared = self.n_shared
         if n_shared is None:
-            replies = fleet.ask(self.train_reference, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
+            due = self.describe(self.build(server.task, self.n_reference)).used.shape
+            replies = fleet.ask(
+                self.train_reference,
+                dict.fromkeys(fleet.sampled, EMPTY),
+                at_least=0,
+                check=lambda _, reply: check_shape("used", reply.used, due),
+            )
             if len(replies) > 1:
                 alike = jaccard([reply.used for reply in replies.values()])
                 server.similarity = mean_of_pairs(alike)
