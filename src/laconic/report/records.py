@@ -320,15 +320,14 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
 
 
 def read_matrices(path: Path, last: int) -> dict[str, Matrix]:
-    """Name -> the last that was noted up to the last round that ended."""
     found = {}
     for place, line in read_lines(path, MATRIX):
         rows, values = line["rows"], line["values"]
         if len(values) != len(rows) or len({len(row) for row in values}) > 1:
             raise fault(place, f"{len(values)} rows of values", f"a row for each of {len(rows)}, all as long")
         if line["round"] <= last:
-            matrix = Matrix(line["round"], line["down"], line["across"], tuple(rows), tuple(map(tuple, values)))
-            found[line["name"]] = matrix
+            names = (line["round"], line["down"], line["across"])
+            found[line["name"]] = Matrix(*names, tuple(rows), tuple(map(tuple, values)))
     return found
 
 
