@@ -93,6 +93,10 @@ class Site:
         """For the record only: costs no bytes and never feeds back."""
         self.notes |= {name: float(number) for name, number in numbers.items()}
 
+    def note_classes(self, **rows: NDArray[np.floating[Any]]) -> None:
+        """For the record, as `note`: [class] this client's row of a matrix of clients and classes."""
+        self.notes |= {f"{name}[{k}]": float(number) for name, row in rows.items() for k, number in enumerate(row)}
+
 
 class Fleet(Protocol):
     """The clients, as a server may address them."""
@@ -127,6 +131,9 @@ class Fleet(Protocol):
     def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
         """For the record, as `note`: [client, client] of these clients, such as how alike they are."""
 
+    def note_matrix(self, down: str, across: str, **matrices: NDArray[np.floating[Any]]) -> None:
+        """For the record, as `note`: [down, across], which say what a row and a column stand for, e.g. "class"."""
+
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
@@ -137,9 +144,10 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    # The setting, a whole number or a share, that a byte budget turns down; "" if there is none. A method with a
-    # setting budget_bytes is told the budget in it, and keeps it by itself.
-    budget_knob: ClassVar[str] = ""
+    # The setting that a byte budget turns down, or several in this order; "" if there is none. A whole number, a share,
+    # or a Literal whose choices take fewer bytes the further they stand back. A method with a setting budget_bytes is
+    # told the budget in it, and keeps it by itself.
+    budget_knob: ClassVar[str | tuple[str, ...]] = ""
     takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

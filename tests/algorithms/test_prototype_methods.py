@@ -11,7 +11,6 @@ from laconic.algorithms.networks.fed_tgp import FedTGP
 from laconic.algorithms.networks.prototyping import (
     Aims,
     Means,
-    Size,
     offer,
     pull,
     read_rows,
@@ -41,15 +40,15 @@ def site(labels: list[int], client: int = 0) -> Site:
     return Site(client, 1, examples, examples, np.random.default_rng(0))
 
 
-def means(held: list[bool], rows: list[list[float]]) -> Means:
-    return Means(np.array(held), np.array(rows, np.float32).ravel(), None, None)
+def means(held: list[bool], rows: list[list[float]], n_examples: int | None = None) -> Means:
+    return Means(np.array(held), np.array(rows, np.float32).ravel(), None, None, n_examples)
 
 
 @pytest.mark.parametrize("kept", ["fp32", "fp16", "int8"])
 def test_kept_dimensions_come_back_and_the_others_are_zero(kept: str) -> None:
     masks = choose_masks(4, 8, 2)
     rows = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
-    message = Means(np.ones(4, np.bool_), *write_rows(rows, masks, kept))  # type: ignore[arg-type]
+    message = Means(np.ones(4, np.bool_), *write_rows(rows, masks, kept), n_examples=None)  # type: ignore[arg-type]
     back = read_rows(message, masks)
     assert (back[~masks] == 0).all()
     tolerance = {"fp32": 0, "fp16": 2e-3, "int8": 2e-2}[kept]
@@ -69,8 +68,7 @@ def test_ppa_is_the_weighted_mean_where_classes_are_balanced() -> None:
     """Two classes, 6 examples of each in all: K/n = 2/12. Client 0 has 4 and 2 of them, client 1 has 2 and 4."""
     protos = FedProto(n_features=1, cps_dims=1, ppa=True)
     server = protos.start_server(Task((6,), 2, 2), None)  # type: ignore[arg-type]
-    server.sizes = {0: 6, 1: 6}
-    replies = {0: means([True, True], [[4 * 1.0], [2 * 10.0]]), 1: means([True, True], [[2 * 4.0], [4 * 40.0]])}
+    replies = {0: means([True, True], [[4 * 1.0], [2 * 10.0]], 6), 1: means([True, True], [[2 * 4.0], [4 * 40.0]], 6)}
     merged, _ = protos.merge(server, replies)
     assert merged[:, 0].tolist() == pytest.approx([(4 * 1 + 2 * 4) / 6, (2 * 10 + 4 * 40) / 6])
 
@@ -79,8 +77,7 @@ def test_ppa_is_the_plain_mean_where_clients_have_as_many_examples_of_each_class
     """Three of each class at each client: n = 12, K = 2, so K/n · 3 = 1/2."""
     protos = FedProto(n_features=1, cps_dims=1, ppa=True)
     server = protos.start_server(Task((6,), 2, 2), None)  # type: ignore[arg-type]
-    server.sizes = {0: 6, 1: 6}
-    replies = {0: means([True, True], [[3 * 1.0], [3 * 5.0]]), 1: means([True, True], [[3 * 3.0], [3 * 7.0]])}
+    replies = {0: means([True, True], [[3 * 1.0], [3 * 5.0]], 6), 1: means([True, True], [[3 * 3.0], [3 * 7.0]], 6)}
     merged, _ = protos.merge(server, replies)
     assert merged[:, 0].tolist() == pytest.approx([2, 6])
 
@@ -89,8 +86,7 @@ def test_fedtgp_brings_sums_to_the_size_of_means_by_the_number_of_senders() -> N
     """K/n = 2/12; class 0 came from two clients with 3 examples each, class 1 from one with 6."""
     tgp = FedTGP(n_features=1, cps_dims=1, ppa=True)
     exchange = start_server(Task((6,), 2, 2), 1, 1)
-    exchange.sizes = {0: 3, 1: 9}
-    replies = {0: means([True, False], [[3 * 2.0]]), 1: means([True, True], [[3 * 4.0], [6 * 5.0]])}
+    replies = {0: means([True, False], [[3 * 2.0]], 3), 1: means([True, True], [[3 * 4.0], [6 * 5.0]], 9)}
     points, labels = tgp.weigh(exchange, replies)
     assert labels.tolist() == [0, 0, 1]
     assert points[:, 0].tolist() == pytest.approx([2, 4, 5])  # 2/12 · 2 · 6, 2/12 · 2 · 12, 2/12 · 1 · 30
@@ -131,6 +127,7 @@ def test_masks_travel_once_and_targets_only_to_whom_lacks_them() -> None:
     first, holder, late = offer(server, [0, 1, 2], "fp32").values()
     assert [aims.masks is not None for aims in (first, holder, late)] == [True, False, False]
     assert [aims.exact is not None for aims in (first, holder, late)] == [True, False, True]
+    assert offer(start_server(TASK, 8, 8), [0], "fp32")[0].masks is None  # all are kept: nothing to tell
 
 
 def fleet_of(protos, labels: list[list[int]]) -> LocalFleet:
@@ -140,21 +137,18 @@ def fleet_of(protos, labels: list[list[int]]) -> LocalFleet:
 
 
 @pytest.mark.parametrize("kind", [FedProto, FedTGP])
-def test_no_message_shows_a_class_count_where_sums_travel(kind: type) -> None:
-    """Classes are held or not; the only whole number that travels is of all classes together."""
+@pytest.mark.parametrize("ppa", [False, True])
+def test_no_message_shows_a_class_count_and_how_many_examples_there_are_only_where_sums_travel(
+    kind: type, ppa: bool
+) -> None:
     for message in (Aims, Means):
-        assert {field.kind for field in message.schema} <= {"bits", "floats", "ints"}
-        assert [field.name for field in message.schema if field.kind == "ints"] == ["levels"]  # of rounded prototypes
-    assert [field.name for field in Size.schema] == ["n_examples"]
-    protos = method(kind, ppa=True)
-    fleet = fleet_of(protos, [[0, 0, 0, 1], [2, 2, 1, 1]])
-    fleet.begin(0)
-    server = protos.start_server(fleet.home.task, fleet)
-    fleet.begin(1)
-    protos.run_round(server, fleet)
-    exchange = server if kind is FedProto else server.exchange
-    assert exchange.sizes == {0: 4, 1: 4}
-    assert {*fleet.ledger.columns["step"]} == {"tell_size", "train"}
+        counts = [field.name for field in message.schema if field.kind in ("ints", "int")]
+        assert set(counts) <= {"levels", "n_examples"}  # of rounded prototypes, and of all classes together
+    protos = method(kind, ppa=ppa)
+    client = protos.start_client(TASK, site([0]))
+    reply = protos.train(client, offer(start_server(TASK, 8, 8), [0], "fp32")[0], site([0, 0, 0, 1]))
+    assert reply.held.tolist() == [True, True, False, False]
+    assert reply.n_examples == (4 if ppa else None)
 
 
 def test_a_tenth_of_the_dimensions_takes_less_than_a_tenth_of_the_papers_bytes_and_counts_as_its_table_does() -> None:
@@ -165,7 +159,7 @@ def test_a_tenth_of_the_dimensions_takes_less_than_a_tenth_of_the_papers_bytes_a
         masks = choose_masks(n_classes, 500, kept)
         rows = np.random.default_rng(0).standard_normal((n_classes, 500)).astype(np.float32)
         ledger = Ledger()
-        up = Means(held, *write_rows(rows[held], masks[held], "fp32"))
+        up = Means(held, *write_rows(rows[held], masks[held], "fp32"), n_examples=None)
         down = Aims(np.ones(n_classes, np.bool_), *write_rows(rows, masks, "fp32"), masks=None)
         for way, message in (("up", up), ("down", down)):
             ledger.record(wire.Hop(1, "train", way, 0), message, encode_detailed(message))
@@ -173,6 +167,21 @@ def test_a_tenth_of_the_dimensions_takes_less_than_a_tenth_of_the_papers_bytes_a
         assert total.paper_bits == 32 * kept * (5 + n_classes)
         sent[kept] = total.sent_bytes
     assert sent[500] / sent[50] > 9.5
+
+
+@pytest.mark.parametrize("kind", [FedProto, FedTGP])
+def test_a_prediction_is_recorded_by_target_by_kept_dimensions_and_by_head_and_made_by_what_is_asked_for(
+    kind: type,
+) -> None:
+    x = site([0] * 30).train.x
+    client = method(kind, cps_dims=2).start_client(TASK, site([0]))
+    assert list(method(kind).predict_also(client, x)) == ["head"]  # no targets yet
+    masks, rng = choose_masks(4, 8, 2), np.random.default_rng(0)
+    receive(client, Aims(np.ones(4, np.bool_), rng.random(8).astype(np.float32), None, None, masks))
+    found = method(kind).predict_also(client, x)
+    assert list(found) == ["head", "prototype", "kept_dims"]
+    for tested in ("head", "prototype"):
+        assert np.array_equal(method(kind, tested=tested).predict(client, x), found[tested])
 
 
 def test_clients_with_different_networks_share_targets() -> None:

@@ -92,7 +92,7 @@ def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
 
 def read_all(folder: Path) -> dict[str, bytes]:
     """Everything that must not depend on where, when and by how many workers it was made."""
-    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "traffic")]
+    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "matrices", "traffic")]
     files += (folder / "checkpoints").glob("*.safetensors")
     return {file.name: file.read_bytes() for file in files}
 

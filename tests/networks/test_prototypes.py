@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 
+from laconic import networks as nn
 from laconic.networks.prototypes import (
     choose_margin,
     choose_masks,
+    cosines,
+    head_norms,
     nearest,
     read_targets,
     start_targets,
@@ -51,6 +54,25 @@ def test_sums_and_nearest_by_hand() -> None:
     targets = np.array([[0, 4], [0.9, 0.1], [2, 0]], np.float32)
     has_target = np.array([True, False, True])  # the nearest of the first example is not to be had
     assert nearest(features, targets, has_target).tolist() == [2, 2, 0]
+
+
+def test_nearest_in_the_dimensions_that_a_class_keeps() -> None:
+    """From (1, 9) to (1, 0) in the first dimension alone it is no way at all; in both, (0, 4) is nearer."""
+    features, targets = np.array([[1, 9]], np.float32), np.array([[1, 0], [0, 4]], np.float32)
+    everyone, masks = np.ones(2, np.bool_), np.array([[True, False], [False, True]])
+    assert nearest(features, targets, everyone).tolist() == [1]
+    assert nearest(features, targets, everyone, masks).tolist() == [0]
+
+
+def test_cosines_and_lengths_of_heads_by_hand() -> None:
+    rows = np.array([[3, 4], [0, 2], [0, 0]], np.float32)
+    assert cosines(rows) == pytest.approx(np.array([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 0]]))
+    spec = nn.Spec("mlp", (2,), 2)
+    network = nn.build(spec, 0)
+    piece = next(piece for piece in network.layout.pieces if piece.name == "head.weight")
+    vector = np.zeros_like(network.vector)
+    vector[piece.start], vector[piece.stop - 1] = 3, -2  # the first class's first weight, the second's last
+    assert head_norms(vector, network.layout).tolist() == [3, 2]
 
 
 def test_margin_is_the_widest_gap_to_a_nearest_neighbour_and_never_above_its_limit() -> None:

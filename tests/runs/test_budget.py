@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from laconic.algorithm import Task
+from laconic.algorithms.networks.fed_proto import FedProto
 from laconic.algorithms.tsetlin.fed_tm import FedTM
 from laconic.fleets.base import OverBudget
 from laconic.runs.budget import keep_budget, most_bytes
@@ -77,3 +78,38 @@ def test_a_method_that_keeps_budgets_itself_is_told_and_goes_on_where_it_stopped
     assert go_on(config, tmp_path / "run", None) == first
     with pytest.raises(ConfigError, match="other settings"):
         go_on(read_config(None, [*settings, "budget=5kB"]), tmp_path / "run", None)
+
+
+def test_several_knobs_are_turned_in_turn_the_next_only_when_one_is_at_its_least() -> None:
+    task = Task((8, 8), 10, 4)
+    settings = ["method.name=fedproto", "method.n_features=100", "method.cps_dims=100"]
+    full, half, eighth = (most_bytes(FedProto(n_features=100, kept=kept), task) for kept in ("fp32", "fp16", "int8"))
+    turned = {}
+    for budget in (full, full - 1, half - 1, eighth - 1):
+        said: list[str] = []
+        config = keep_budget(read_config(None, [*settings, f"budget={budget}B"]), task, said.append)
+        turned[budget] = config.method.kept, config.method.cps_dims
+        assert (most_bytes(config.method, task) or 0) <= budget
+    assert turned[full] == ("fp32", 100)
+    assert turned[full - 1] == ("fp16", 100)
+    assert turned[half - 1] == ("int8", 100)
+    assert turned[eighth - 1] == ("int8", 99)
+    assert "kept fp32 -> int8, cps_dims 100 -> 99" in said[0]
+    with pytest.raises(OverBudget, match=r"\(kept = int8, cps_dims = 1\)"):
+        keep_budget(read_config(None, [*settings, "budget=30B"]), task, said.append)
+
+
+def test_a_run_under_a_budget_goes_on_though_its_knobs_were_turned(tmp_path: Path) -> None:
+    settings = [
+        "method.name=fedproto",
+        "method.training.model=mlp",
+        "method.n_features=50",
+        "data.clients=2",
+        "rounds=1",
+    ]
+    config = read_config(None, [*settings, "budget=1.5kB"])
+    first = go_on(config, tmp_path / "run", None)
+    assert 'kept = "int8"' in (tmp_path / "run" / "config.toml").read_text()
+    assert go_on(config, tmp_path / "run", None) == first
+    with pytest.raises(ConfigError, match="other settings"):
+        go_on(read_config(None, [*settings, "budget=1.5kB", "method.pull=2"]), tmp_path / "run", None)

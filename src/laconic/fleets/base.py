@@ -82,6 +82,7 @@ class BaseFleet:
         self.ledger = Ledger()
         self.notes: dict[str, float] = {}
         self.pair_notes: dict[str, tuple[list[ClientId], NDArray[np.float64]]] = {}
+        self.matrix_notes: dict[str, tuple[str, str, NDArray[np.floating[Any]]]] = {}
         self.client_notes: dict[ClientId, dict[str, float]] = {}
         self.replied: set[ClientId] = set()
         self.n_lost = 0
@@ -98,6 +99,9 @@ class BaseFleet:
                     f"{name} is {matrix.shape}; a row and a column for each of {len(clients)} clients are due"
                 )
             self.pair_notes[name] = (list(clients), matrix)
+
+    def note_matrix(self, down: str, across: str, **matrices: NDArray[np.floating[Any]]) -> None:
+        self.matrix_notes |= {name: (down, across, matrix) for name, matrix in matrices.items()}
 
     def ask(
         self,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
-from laconic.networks.sgd import Network, Training, batches, descend
-from laconic.networks.vector import Live, Vector, live, readable
+from laconic.networks.sgd import Network, Training, batches, descend, log_shares
+from laconic.networks.vector import Vector, live, readable
 
 
 class Voices(NamedTuple):
@@ -36,36 +36,41 @@ def fit_both(
 ) -> Vector:
     """Trains both in place by one loss; bridge: further weights of the loss, trained too and returned.
 
-    longest: a gradient of either network beyond this length is shortened to it.
+    longest: a gradient of either network or of the bridge beyond this length is shortened to it.
     """
+    if training.prior:
+        own.log_prior = aux.log_prior = log_shares(examples[1], own.spec.n_classes)
     modules = [live(own.spec), live(aux.spec, "aux")]
     for module, network in zip(modules, (own, aux), strict=True):
         module.pour(network.vector)
         module.only("all")
     across = torch.from_numpy(readable(bridge)).clone().requires_grad_()
+    across.grad = torch.zeros_like(across)
+    trained = [(module.weights, module.gradient) for module in modules] + [(across.data, across.grad)]
+    speeds = [torch.zeros_like(weights) if training.momentum else None for weights, _ in trained]
     for places in batches(len(examples[1]), rng, training.batch, training.epochs, training.steps):
-        for module in modules:
-            module.gradient.zero_()
+        for _, gradient in trained:
+            gradient.zero_()
+        outputs = list[Tensor]()
+        for module, network in zip(modules, (own, aux), strict=True):
             module.module.train(len(places) > 1)
-        across.grad = None
-        outputs = [part for module in modules for part in module.run(module.as_tensor(examples[0][places]))]
+            features, logits = module.run(module.as_tensor(examples[0][places]))
+            outputs += [features, logits if network.log_prior is None else logits + torch.from_numpy(network.log_prior)]
         loss(Voices(torch.from_numpy(examples[1][places]), *outputs), across).backward()  # type: ignore[no-untyped-call]
-        for module in modules:
-            step(module, longest, training)
-        with torch.no_grad():
-            if across.grad is not None:
-                across -= training.rate * across.grad
+        for (weights, gradient), speed in zip(trained, speeds, strict=True):
+            shorten(gradient, longest)
+            descend(weights, gradient, speed, training)
     own.vector, aux.vector = (module.vector() for module in modules)
     return across.detach().numpy()
 
 
-def step(module: Live, longest: float, training: Training) -> None:
-    length = float(module.gradient.norm())
+def shorten(gradient: Tensor, longest: float) -> None:
+    length = float(gradient.norm())
     if length > longest:
-        module.gradient.mul_(longest / length)
-    descend(module.weights, module.gradient, None, training)
+        gradient.mul_(longest / length)
 
 
 def diverge(teacher: Tensor, pupil: Tensor) -> Tensor:
     """Kullback-Leibler divergence of two networks' logits, averaged over examples and classes; both learn from it."""
-    return F.kl_div(F.log_softmax(pupil, 1), F.softmax(teacher, 1), reduction="none").mean()
+    # by logarithms on both sides, for a share that is 0 has a gradient only there
+    return F.kl_div(F.log_softmax(pupil, 1), F.log_softmax(teacher, 1), reduction="none", log_target=True).mean()

@@ -17,12 +17,12 @@ def thin_out(vector: Vector, layout: Layout, part: Part, energy: float) -> Thin:
     """vector: [entry of the part]. Pieces that would not get smaller stay whole."""
     ranks, values = [], list[Vector]()
     for segment, matrices in zip(*cut(vector, layout, part), strict=True):
-        if matrices is None:
+        if matrices is None or not np.isfinite(matrices).all():  # no singular values where training has run away
             ranks.append(0)
             values.append(segment)
             continue
         left, sizes, right = np.linalg.svd(matrices, full_matrices=False)  # [place, row, rank], [place, rank] ...
-        held = np.cumsum((sizes**2).sum(axis=0))
+        held = np.cumsum((sizes.astype(np.float64) ** 2).sum(axis=0))
         rank = int(np.searchsorted(held, energy * held[-1])) + 1 if held[-1] > 0 else 1
         n_places, n_rows, n_columns = matrices.shape
         if n_places * rank * (n_rows + n_columns) >= segment.size:

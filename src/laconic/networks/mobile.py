@@ -69,15 +69,18 @@ EFFICIENTNET = (
 )
 
 
-def inverted_body(n_channels: int, stages: Sequence[tuple[int, int, int, int, int]], *, squeeze: bool) -> nn.Module:
-    n_in = 32
-    parts: list[nn.Module] = [conv_norm(n_channels, n_in, 3, stride=2), nn.SiLU() if squeeze else nn.ReLU6()]
+def inverted_body(
+    n_channels: int, stages: Sequence[tuple[int, int, int, int, int]], n_last: int, *, squeeze: bool
+) -> nn.Module:
+    """n_last: channels that all are mixed into before the image is averaged."""
+    n_in, activation = 32, nn.SiLU() if squeeze else nn.ReLU6()
+    parts: list[nn.Module] = [conv_norm(n_channels, n_in, 3, stride=2), activation]
     for widen, n_out, n_blocks, first_stride, side in stages:
         for k in range(n_blocks):
             stride = first_stride if k == 0 else 1
             parts.append(Inverted(n_in, n_out, stride=stride, widen=widen, side=side, squeeze=squeeze))
             n_in = n_out
-    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return nn.Sequential(*parts, conv_norm(n_in, n_last, 1), activation, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
 class Shuffled(nn.Module):
@@ -106,7 +109,7 @@ class Shuffled(nn.Module):
         return both.flatten(1, 2)
 
 
-def shuffled_body(n_channels: int, widths: Sequence[int], n_blocks: Sequence[int]) -> nn.Module:
+def shuffled_body(n_channels: int, widths: Sequence[int], n_blocks: Sequence[int], n_last: int) -> nn.Module:
     parts: list[nn.Module] = [
         conv_norm(n_channels, widths[0], 3, stride=2),
         nn.ReLU(),
@@ -115,4 +118,5 @@ def shuffled_body(n_channels: int, widths: Sequence[int], n_blocks: Sequence[int
     for k, n_out in enumerate(widths[1:]):
         parts.append(Shuffled(widths[k], n_out, 2))
         parts += [Shuffled(n_out, n_out, 1) for _ in range(n_blocks[k] - 1)]
-    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    last = conv_norm(widths[-1], n_last, 1)
+    return nn.Sequential(*parts, last, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())

@@ -170,17 +170,17 @@ def vgg(*stages: Sequence[int], hidden: Sequence[int]) -> Maker:
     return make
 
 
-def mobile(stages: Sequence[tuple[int, int, int, int, int]], *, squeeze: bool = False) -> Maker:
+def mobile(stages: Sequence[tuple[int, int, int, int, int]], n_last: int, *, squeeze: bool = False) -> Maker:
     def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
-        body = inverted_body(example_tensor_shape(input_shape)[0], stages, squeeze=squeeze)
+        body = inverted_body(example_tensor_shape(input_shape)[0], stages, n_last, squeeze=squeeze)
         return Network(body, input_shape, n_classes)
 
     return make
 
 
-def shuffled(widths: Sequence[int], n_blocks: Sequence[int]) -> Maker:
+def shuffled(widths: Sequence[int], n_blocks: Sequence[int], n_last: int) -> Maker:
     def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
-        body = shuffled_body(example_tensor_shape(input_shape)[0], widths, n_blocks)
+        body = shuffled_body(example_tensor_shape(input_shape)[0], widths, n_blocks, n_last)
         return Network(body, input_shape, n_classes)
 
     return make
@@ -196,11 +196,11 @@ MODELS: dict[str, Maker] = {
     "resnet8": residual(64, 128, 256),
     "resnet10": residual(64, 128, 256, 512),
     "resnet-small": residual(8, 16),
-    "mobilenetv2": mobile(MOBILENET_V2),
-    "efficientnet": mobile(EFFICIENTNET, squeeze=True),
-    "shufflenetv2": shuffled((24, 116, 232, 464), (4, 8, 4)),
-    "mobile-small": mobile(((1, 8, 1, 1, 3), (2, 16, 1, 2, 3))),
-    "shuffle-small": shuffled((8, 16), (2,)),
+    "mobilenetv2": mobile(MOBILENET_V2, 1280),
+    "efficientnet": mobile(EFFICIENTNET, 1280, squeeze=True),
+    "shufflenetv2": shuffled((24, 116, 232, 464), (4, 8, 4), 1024),
+    "mobile-small": mobile(((1, 8, 1, 1, 3), (2, 16, 1, 2, 3)), 32),
+    "shuffle-small": shuffled((8, 16), (2,), 32),
     "vgg8": vgg([16], [32], [64], [128], [128], hidden=[128, 128]),
     "vgg16": vgg([64] * 2, [128] * 2, [256] * 3, [512] * 3, [512] * 3, hidden=[512, 512]),
 }

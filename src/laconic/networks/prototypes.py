@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
-from laconic.networks.vector import Vector, readable
+from laconic.networks.vector import Layout, Vector, readable
 
 Masks = NDArray[np.bool_]  # [class, dimension]
 N_TRIED = 400  # words tried for each class; more make distances no larger for the sizes in use
@@ -67,14 +67,32 @@ def sum_features(features: Vector, labels: NDArray[np.int64], n_classes: int) ->
     return sums.astype(np.float32), np.bincount(labels, minlength=n_classes)
 
 
-def nearest(features: Vector, targets: Vector, has_target: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """[example] the class whose target is nearest, among those that have one."""
-    classes = np.flatnonzero(has_target)
+def nearest(
+    features: Vector, targets: Vector, has_target: NDArray[np.bool_], masks: Masks | None = None
+) -> NDArray[np.int64]:
+    """[example] the class whose target is nearest, among those that have one; masks: in these dimensions of each."""
+    classes, points = np.flatnonzero(has_target), features.astype(np.float64)
     chosen = targets[classes].astype(np.float64)
-    # the example's own norm is the same for all classes
-    distances = (chosen**2).sum(axis=1) - 2 * features.astype(np.float64) @ chosen.T
+    distances = (chosen**2).sum(axis=1) - 2 * points @ chosen.T
+    if masks is not None:  # without, the example's own norm is the same for all classes
+        distances += points**2 @ masks[classes].T
     winners: NDArray[np.int64] = classes[distances.argmin(axis=1)]
     return winners
+
+
+def cosines(rows: Vector) -> NDArray[np.float64]:
+    """[i, j] of every two rows; 0 with one that is zero."""
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    units = rows / np.where(lengths > 0, lengths, 1)
+    alike: NDArray[np.float64] = units @ units.T
+    return alike
+
+
+def head_norms(vector: Vector, layout: Layout) -> Vector:
+    """[class] lengths of the head's weights, which grow with the examples of a class."""
+    *_, piece = (piece for piece in layout.pieces if piece.is_head and len(piece.shape) > 1)
+    lengths: Vector = np.linalg.norm(vector[piece.start : piece.stop].reshape(piece.shape[0], -1), axis=1)
+    return lengths
 
 
 # ---------------------------------------------------------------- FedTGP's targets

@@ -7,6 +7,7 @@
 //   scatter {x, y: axis, series: [{label, colour, dots: [[client, x, y]]}]}; both axes are alike
 //   bars   {has_steps, rows: [{label, segments: [{label, colour, value}]}]}
 //   heat   {across: clients, down: names, values: [across][down], are_counts}; counts: of classes, else of two clients
+//          or of two things with the names kinds: [across, down]; of unlike ones 0 is blank
 // An axis is {label, unit, log, zero}; log: logarithmic, zero: begins at 0 unless it is.
 const root = document.documentElement;
 window.addEventListener("error", (event) => { root.dataset.error = event.message; });
@@ -269,15 +270,16 @@ function drawBars(view, width) {
 function drawHeat(view, width) {
   const n = view.across.length, m = view.down.length, levels = 8, left = 12 + 7.5 * Math.min(14, Math.max(...view.down.map((c) => c.length)));
   const fit = Math.max(2, (width - left - 2) / n), square = Math.min(40, fit, Math.max(4, 520 / n));
-  const [wide, tall] = view.are_counts ? [Math.min(56, fit), Math.min(24, Math.max(5, 340 / m))] : [square, square];
+  const kinds = view.kinds ?? ["client", "client"], is_long = view.are_counts || kinds[0] !== kinds[1];
+  const [wide, tall] = is_long ? [Math.min(56, fit), Math.min(24, Math.max(5, 340 / m))] : [square, square];
   const known = view.values.flat().filter((value) => value !== null), cells = Array.from({ length: levels }, () => []), hits = [];
-  const [least, most] = view.are_counts ? [0, Math.max(1, ...known)] : [Math.min(...known), Math.max(...known)];
+  const sizes = is_long ? known.map(Math.abs) : known, least = is_long ? 0 : Math.min(...sizes), most = Math.max(view.are_counts ? 1 : -Infinity, ...sizes);
   const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(Math.max(width, left + n * wide + 2), m * tall + 44);
   // The root keeps small counts visible beside large ones; one path for each shade keeps the page light.
-  const shadeOf = (value) => (view.are_counts ? Math.sqrt(value / most) : (value - least) / (most - least || 1));
+  const shadeOf = (value) => (view.are_counts ? Math.sqrt(value / most) : ((is_long ? Math.abs(value) : value) - least) / (most - least || 1));
   const say = (i, j, value, row) => view.are_counts
     ? [`client ${view.across[i]}, class ${view.down[j]}`, `${value} of ${row.reduce((a, b) => a + b, 0)} examples`]
-    : [`clients ${view.across[i]} and ${view.down[j]}`, plain(value)];
+    : [`${kinds[0]} ${view.across[i]}, ${kinds[1]} ${view.down[j]}`, plain(value)];
   view.values.forEach((row, i) => row.forEach((value, j) => {
     if (value === null) return;
     const x = left + i * wide, y = j * tall, level = Math.ceil(levels * shadeOf(value)) - 1;
@@ -290,7 +292,7 @@ function drawHeat(view, width) {
   view.down.forEach((name, j) => j % skip === 0 && svg.append(shape("text", { x: left - 6, y: (j + 0.5) * tall + 4, class: "tick end" }, name.length > 14 ? `${name.slice(0, 13)}…` : name)));
   const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * wide >= 26) ?? 1000;
   view.across.forEach((client, i) => i % every === 0 && svg.append(shape("text", { x: left + (i + 0.5) * wide, y: m * tall + 15, class: "tick middle" }, client)));
-  svg.append(shape("text", { x: 0, y: m * tall + 38, class: "label" }, view.are_counts ? `client (across) and class (down); strongest: ${most} examples` : `client and client; faintest: ${plain(least)}, strongest: ${plain(most)}`));
+  svg.append(shape("text", { x: 0, y: m * tall + 38, class: "label" }, view.are_counts ? `client (across) and class (down); strongest: ${most} examples` : `${kinds[0]} (across) and ${kinds[1]} (down); faintest: ${plain(least)}, strongest: ${plain(most)}`));
   return { svg, hits, legend: [] };
 }
 

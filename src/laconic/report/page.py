@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from laconic.report import panels, plots
+from laconic.report import panels, plots, prototypes
 from laconic.report.plots import Amount, Cells, Figure
 from laconic.report.records import Run, read_run
 from laconic.report.tables import (
@@ -60,6 +60,9 @@ def build_page(runs: Sequence[Run]) -> str:
         split,
         panels.plot_pairs(groups),
         plots.plot_labels(groups),
+        prototypes.plot_heads(groups),
+        prototypes.plot_targets(groups),
+        prototypes.plot_cosines(groups),
         plots.plot_stages(groups),
         plots.plot_fields(groups),
         plots.plot_bytes(groups),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from laconic.report.checks import (
     LATER,
     LIST,
+    MATRIX,
     PAIRS,
     PARTITION,
     ROUND,
@@ -98,6 +99,16 @@ class Pairs(NamedTuple):
     values: tuple[tuple[float, ...], ...]
 
 
+class Matrix(NamedTuple):
+    """What was noted of two kinds of things: values[i] is the row of rows[i], one of `down`."""
+
+    round: int
+    down: str
+    across: str
+    rows: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...]
+
+
 @dataclass(frozen=True)
 class Labels:
     """Examples of each client and class: [client][class]."""
@@ -127,6 +138,7 @@ class Run:
     client_notes: dict[str, dict[int, float]]  # name -> round -> mean over the clients that noted it
     last_notes: dict[str, dict[int, float]]  # name -> client -> what it noted last
     pairs: tuple[Pairs, ...]
+    matrices: dict[str, Matrix]  # name -> the last
     by_field: dict[tuple[str, str, str], Counts]  # (step, direction, field)
     by_client: dict[int, ClientBytes]
     seconds_by_round: dict[int, Seconds]
@@ -219,6 +231,7 @@ def read_run(folder: str | Path) -> Run:
         client_notes=client_notes,
         last_notes=last_notes,
         pairs=tuple(pairs for pairs in read_pairs(folder / "pairs.jsonl") if pairs.round <= last),
+        matrices=read_matrices(folder / "matrices.jsonl", last),
         by_field=by_field,
         by_client=by_client,
         seconds_by_round=seconds,
@@ -304,6 +317,18 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
         if [len(row) for row in values] != [n_clients] * n_clients:
             raise fault(place, f"{len(values)} rows of values", f"a row and a column for each of {n_clients} clients")
         yield Pairs(line["round"], line["name"], tuple(line["clients"]), tuple(map(tuple, values)))
+
+
+def read_matrices(path: Path, last: int) -> dict[str, Matrix]:
+    found = {}
+    for place, line in read_lines(path, MATRIX):
+        rows, values = line["rows"], line["values"]
+        if len(values) != len(rows) or len({len(row) for row in values}) > 1:
+            raise fault(place, f"{len(values)} rows of values", f"a row for each of {len(rows)}, all as long")
+        if line["round"] <= last:
+            names = (line["round"], line["down"], line["across"])
+            found[line["name"]] = Matrix(*names, tuple(rows), tuple(map(tuple, values)))
+    return found
 
 
 def read_traffic(

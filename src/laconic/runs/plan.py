@@ -56,13 +56,14 @@ def go_on(config: Config, folder: Path, watch: Watch | None) -> Summary:
 
 def turn_down(config: Config, begun: Config) -> Config:
     """As a budget may have left it in the run begun: with less of what the method can do with less of."""
-    from laconic.runs.budget import hand_over
+    from laconic.runs.budget import hand_over, list_knobs, list_notches
 
-    config, knob = hand_over(config), config.method.budget_knob
-    if config.budget and knob and begun.method_name == config.method_name:
-        least = min(getattr(config.method, knob), getattr(begun.method, knob))
-        return replace(config, method=replace(config.method, **{knob: least}))
-    return config
+    config = hand_over(config)
+    if not config.budget or begun.method_name != config.method_name:
+        return config
+    left = {knob: getattr(begun.method, knob) for knob in list_knobs(config.method)}
+    may_be = {knob: value for knob, value in left.items() if value in list_notches(config.method, knob)}
+    return replace(config, method=replace(config.method, **may_be))
 
 
 def check_free(folder: Path) -> None:

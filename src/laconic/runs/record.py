@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laconic.runs.prepare import Prepared
 
 SCHEMA = 1
-LOGS = ("metrics.jsonl", "clients.jsonl", "pairs.jsonl", "traffic.jsonl", "times.jsonl")
+LOGS = ("metrics.jsonl", "clients.jsonl", "pairs.jsonl", "matrices.jsonl", "traffic.jsonl", "times.jsonl")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -124,7 +124,7 @@ def describe_clients(fleet: BaseFleet, scores: list[Score]) -> list[dict[str, An
             "n_test": score.n_test,
             "n_correct": score.n_correct,
             "accuracy": score.n_correct / score.n_test if score.n_test else None,
-            "notes": fleet.client_notes.get(score.client, {}) | describe_also(score),
+            "notes": split_notes(fleet.client_notes.get(score.client, {}))[0] | describe_also(score),
         }
         for score in scores
     ]
@@ -141,6 +141,37 @@ def describe_pairs(fleet: BaseFleet) -> list[dict[str, Any]]:
         {"round": fleet.round, "name": name, "clients": clients, "values": np.round(matrix, 4).tolist()}
         for name, (clients, matrix) in fleet.pair_notes.items()
     ]
+
+
+def describe_matrices(fleet: BaseFleet) -> list[dict[str, Any]]:
+    """Lines of matrices.jsonl: what the server noted, and what clients noted of their classes, a row for each."""
+    lines = [
+        {"name": name, "down": down, "across": across, "rows": list(range(len(matrix))), "values": shorten(matrix)}
+        for name, (down, across, matrix) in fleet.matrix_notes.items()
+    ]
+    noted = {client: split_notes(notes)[1] for client, notes in sorted(fleet.client_notes.items())}
+    for name in dict.fromkeys(name for rows in noted.values() for name in rows):
+        rows = {client: mine[name] for client, mine in noted.items() if name in mine}
+        values = shorten(np.array(list(rows.values())))
+        lines.append({"name": name, "down": "client", "across": "class", "rows": list(rows), "values": values})
+    return [{"round": fleet.round} | line for line in lines]
+
+
+def split_notes(notes: Mapping[str, float]) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """A client's numbers, and the rows it noted: `Site.note_classes` has a number for each class, name[class]."""
+    numbers, rows = dict[str, float](), dict[str, list[float]]()
+    for name, number in notes.items():
+        if name.endswith("]"):
+            rows.setdefault(name.partition("[")[0], []).append(number)
+        else:
+            numbers[name] = number
+    return numbers, rows
+
+
+def shorten(matrix: NDArray[np.floating[Any]]) -> list[list[float]]:
+    """Four digits behind the point, as for pairs; what is no number becomes 0."""
+    rows: list[list[float]] = np.nan_to_num(matrix.astype(np.float64), posinf=0, neginf=0).round(4).tolist()
+    return rows
 
 
 def _number(values: NDArray[np.float64], summary: Any) -> float | None:

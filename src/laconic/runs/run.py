@@ -30,6 +30,7 @@ from laconic.runs.record import (
     cut,
     describe_clients,
     describe_environment,
+    describe_matrices,
     describe_pairs,
     describe_partition,
     describe_round,
@@ -213,6 +214,7 @@ class _Loop:
         self.write("metrics.jsonl", [row])
         self.write("clients.jsonl", describe_clients(fleet, scores or []))
         self.write("pairs.jsonl", describe_pairs(fleet))
+        self.write("matrices.jsonl", describe_matrices(fleet))
         self.lengths["traffic.jsonl"] = append_lines(self.folder / "traffic.jsonl", fleet.ledger.to_jsonl())
         seconds, evaluate_seconds = perf_counter() - started, perf_counter() - trained
         self.write("times.jsonl", [{"round": round, "seconds": seconds, "evaluate_seconds": evaluate_seconds}])

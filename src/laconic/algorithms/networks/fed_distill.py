@@ -20,8 +20,8 @@ from laconic.algorithms.networks.prototyping import (
     Kept,
     Means,
     Server,
+    average,
     choose_specs,
-    gather_points,
     list_messages,
     mark_held,
     offer,
@@ -32,6 +32,7 @@ from laconic.algorithms.networks.prototyping import (
 )
 from laconic.networks import Batch, Training
 from laconic.networks.prototypes import sum_features
+from laconic.networks.sgd import Loss
 from laconic.wire import Message
 
 
@@ -51,11 +52,10 @@ class FedDistill(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         replies = fleet.ask(self.train, offer(server, fleet.sampled, self.kept))
         mark_held(server, replies)
-        sums, n_senders = sum_features(*gather_points(replies, server.masks), len(server.masks))
-        set_targets(server, sums / np.maximum(n_senders, 1).astype(np.float32)[:, None], n_senders > 0)
+        set_targets(server, *average(replies, server.masks))
 
     def costliest_round(self, task: Task) -> list[Message]:
-        return list_messages(task, task.n_classes, task.n_classes, self.kept)[1:3]
+        return list_messages(task, task.n_classes, task.n_classes, self.kept)[:2]
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
@@ -71,19 +71,23 @@ class FedDistill(Algorithm):
     @on_client
     def train(self, client: Client, aims: Aims, site: Site) -> Means:
         receive(client, aims)
-        opinions = F.softmax(torch.from_numpy(client.targets), dim=1)
-        has_target = torch.from_numpy(client.has_target.astype(np.float32))
-
-        def loss(batch: Batch) -> torch.Tensor:
-            apart = -(opinions[batch.labels] * F.log_softmax(batch.logits, dim=1)).sum(dim=1)
-            return nn.cross_entropy(batch) + self.pull * (apart * has_target[batch.labels]).mean()
-
-        nn.fit(client.network, site.train, site.rng, self.training, loss=loss)
+        nn.fit(client.network, site.train, site.rng, self.training, loss=self.listen(client))
         _, logits = nn.outputs(client.network, site.train.x)
         sums, counts = sum_features(logits, site.train.y, len(client.masks))
         held = counts > 0
         rows = sums[held] / counts[held].astype(np.float32)[:, None]
-        return Means(held, *write_rows(rows, client.masks[held], self.kept))
+        return Means(held, *write_rows(rows, client.masks[held], self.kept), n_examples=None)
+
+    def listen(self, client: Client) -> Loss:
+        """Cross-entropy with the labels, and with what clients think of the class, where anyone does."""
+        opinions = F.softmax(torch.from_numpy(client.targets), dim=1)
+        has_target = torch.from_numpy(client.has_target.astype(np.float32))
+
+        def total(batch: Batch) -> torch.Tensor:
+            apart = -(opinions[batch.labels] * F.log_softmax(batch.logits, dim=1)).sum(dim=1)
+            return nn.cross_entropy(batch) + self.pull * (apart * has_target[batch.labels]).mean()
+
+        return total
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(client.network, x)

@@ -6,6 +6,7 @@ sent    both ways: the common network, each layer by as many singular values as 
         rises from round to round
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.duet import Voices, diverge, fit_both
 from laconic.networks.lowrank import Thin, fill_out, thin_out
 from laconic.wire import Floats, Ints, Message
+
+LEAST_LOSS = 1e-6
 
 
 class Common(Message, paper_bits={"ranks": 0}, is_afresh=True):
@@ -78,11 +81,15 @@ class FedKD(Algorithm):
         layout, part = nn.layout(server.spec), self.part(server.spec)
         common = Common(*thin_out(server.vector, layout, part, self.energy(fleet.round)))
         replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, common))
-        total = np.zeros(server.vector.size)
-        for reply in replies.values():
+        server.vector = self.merge(server.spec, replies.values())
+
+    def merge(self, spec: Spec, replies: Collection[Sent]) -> Vector:
+        """[entry of the part]"""
+        layout, part = nn.layout(spec), self.part(spec)
+        total = np.zeros(part.size)
+        for reply in replies:
             total += reply.n_examples * fill_out(Thin(reply.ranks, reply.values), layout, part)
-        n_examples = sum(reply.n_examples for reply in replies.values())
-        server.vector = (total / max(n_examples, 1)).astype(np.float32)
+        return (total / max(sum(reply.n_examples for reply in replies), 1)).astype(np.float32)
 
     def energy(self, round: int) -> float:
         return self.first_energy + (self.last_energy - self.first_energy) * min(round / self.rising_rounds, 1.0)
@@ -127,7 +134,8 @@ class FedKD(Algorithm):
         own_loss, aux_loss = F.cross_entropy(own, voices.labels), F.cross_entropy(aux, voices.labels)
         hidden = F.mse_loss(voices.features, voices.aux_features @ bridge.T)
         both = own_loss + aux_loss
-        return both + (diverge(aux, own) + diverge(own, aux) + 2 * hidden) / both
+        # a client with one class may come to know it by heart, and both losses are 0
+        return both + (diverge(aux, own) + diverge(own, aux) + 2 * hidden) / both.clamp_min(LEAST_LOSS)
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(client.network, x)

@@ -19,13 +19,15 @@ from laconic.algorithms.networks.prototyping import (
     Kept,
     Means,
     Server,
-    Size,
+    average,
     check_dims,
     choose_specs,
     classify,
+    count_examples,
     gather_points,
     list_messages,
     mark_held,
+    note_targets,
     offer,
     pull,
     receive,
@@ -36,7 +38,7 @@ from laconic.algorithms.networks.prototyping import (
 )
 from laconic.networks import Training, Vector
 from laconic.networks.prototypes import sum_features
-from laconic.wire import EMPTY, Message
+from laconic.wire import Message
 
 
 class FedProto(Algorithm):
@@ -44,15 +46,15 @@ class FedProto(Algorithm):
     models: tuple[str, ...] = ()  # taken by clients in turn, e.g. ["resnet8", "mobilenetv2"]; none: training.model
     n_features: int = 500  # d: dimensions of a prototype
     pull: float = 1.0  # lambda: of the squared distance from the target, averaged over dimensions
-    cps_dims: int = 500  # s: dimensions of a class that travel (CPS); as many as n_features: all
+    cps_dims: int = 500  # s: dimensions of a class that travel (CPS); n_features or more: all
     cps_loss: Literal["masked", "full"] = "masked"  # the distance looks at these alone, or draws all others to zero
     ppa: bool = False  # sums travel instead of means, so that no message shows how many examples a class has
     cpkd: bool = False  # clients hold to a target in proportion to what they have of its class
     kept: Kept = "fp32"  # precision of prototypes, both ways
-    tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by
+    tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by; both are recorded
 
     takes = "values"
-    budget_knob = "cps_dims"
+    budget_knob = ("kept", "cps_dims")
 
     def __post_init__(self) -> None:
         check_dims(self.n_features, self.cps_dims)
@@ -62,27 +64,21 @@ class FedProto(Algorithm):
         return start_server(task, self.n_features, self.cps_dims)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        if self.ppa:
-            unknown = [client for client in fleet.sampled if client not in server.sizes]
-            told = fleet.ask(self.tell_size, dict.fromkeys(unknown, EMPTY), at_least=0)
-            server.sizes |= {client: reply.n_examples for client, reply in told.items()}
         replies = fleet.ask(self.train, offer(server, fleet.sampled, self.kept))
         mark_held(server, replies)
         set_targets(server, *self.merge(server, replies))
 
     def merge(self, server: Server, replies: Mapping[ClientId, Means]) -> tuple[Vector, NDArray[np.bool_]]:
         """[class, dimension] and [class] whether anyone sent it."""
-        points, labels = gather_points(replies, server.masks)
-        sums, n_senders = sum_features(points, labels, len(server.masks))
-        if self.ppa:
-            n_examples = sum(server.sizes.get(client, 0) for client in replies)
-            return sums * (len(sums) / max(n_examples, 1)), n_senders > 0
-        means: Vector = sums / np.maximum(n_senders, 1).astype(np.float32)[:, None]
-        return means, n_senders > 0
+        if not self.ppa:
+            return average(replies, server.masks)
+        sums, n_senders = sum_features(*gather_points(replies, server.masks), len(server.masks))
+        return sums * (len(sums) / max(count_examples(replies), 1)), n_senders > 0
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         news = offer(server, fleet.everyone, self.kept, to_holders=False)
         mark_held(server, fleet.ask(self.install, news, at_least=0))
+        note_targets(server, fleet)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, self.n_features, self.cps_dims, self.kept)
@@ -91,10 +87,6 @@ class FedProto(Algorithm):
     def start_client(self, task: Task, site: Site) -> Client:
         spec = choose_specs(task, self.training, self.models, self.n_features, site.id)
         return start_client(spec, self.training)
-
-    @on_client
-    def tell_size(self, client: Client, _: Message, site: Site) -> Size:
-        return Size(len(site.train.y))
 
     @on_client
     def train(self, client: Client, aims: Aims, site: Site) -> Means:
@@ -108,4 +100,8 @@ class FedProto(Algorithm):
         receive(client, aims)
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return classify(client, x, by_head=self.tested == "head")
+        found = classify(client, x)
+        return found.get(self.tested, found["head"])
+
+    def predict_also(self, client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
+        return {**classify(client, x)}

@@ -19,13 +19,14 @@ from laconic.algorithms.networks.prototyping import (
     Client,
     Kept,
     Means,
-    Size,
     check_dims,
     choose_specs,
     classify,
+    count_examples,
     gather_points,
     list_messages,
     mark_held,
+    note_targets,
     offer,
     pull,
     receive,
@@ -37,7 +38,7 @@ from laconic.algorithms.networks.prototyping import (
 from laconic.algorithms.networks.prototyping import Server as Exchange
 from laconic.networks import Training, Vector
 from laconic.networks.prototypes import Targets, choose_margin, read_targets, start_targets, train_targets
-from laconic.wire import EMPTY, Message
+from laconic.wire import Message
 
 
 @dataclass
@@ -51,17 +52,17 @@ class FedTGP(Algorithm):
     models: tuple[str, ...] = ()  # taken by clients in turn, e.g. ["resnet8", "mobilenetv2"]; none: training.model
     n_features: int = 500  # d: dimensions of a prototype
     pull: float = 1.0  # lambda: of the squared distance from the target, averaged over dimensions
-    cps_dims: int = 500  # s: dimensions of a class that travel (CPS); as many as n_features: all
+    cps_dims: int = 500  # s: dimensions of a class that travel (CPS); n_features or more: all
     cps_loss: Literal["masked", "full"] = "masked"  # the distance looks at these alone, or draws all others to zero
     ppa: bool = False  # sums travel instead of means, so that no message shows how many examples a class has
     cpkd: bool = False  # clients hold to a target in proportion to what they have of its class
     kept: Kept = "fp32"  # precision of prototypes, both ways
-    tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by
+    tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by; both are recorded
     margin: float = 100.0  # tau: never more than this between classes
     server_epochs: int = 100  # over what came, each round
 
     takes = "values"
-    budget_knob = "cps_dims"
+    budget_knob = ("kept", "cps_dims")
 
     def __post_init__(self) -> None:
         check_dims(self.n_features, self.cps_dims)
@@ -73,10 +74,6 @@ class FedTGP(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         exchange = server.exchange
-        if self.ppa:
-            unknown = [client for client in fleet.sampled if client not in exchange.sizes]
-            told = fleet.ask(self.tell_size, dict.fromkeys(unknown, EMPTY), at_least=0)
-            exchange.sizes |= {client: reply.n_examples for client, reply in told.items()}
         replies = fleet.ask(self.train, offer(exchange, fleet.sampled, self.kept))
         mark_held(exchange, replies)
         points, labels = self.weigh(exchange, replies)
@@ -97,14 +94,15 @@ class FedTGP(Algorithm):
         """[point, dimension] and [point] its class; sums are brought to the size of means, n being all examples."""
         points, labels = gather_points(replies, exchange.masks)
         if self.ppa:
-            n_examples = sum(exchange.sizes.get(client, 0) for client in replies)
             n_senders = np.bincount(labels)[labels]
-            points = points * (len(exchange.masks) / max(n_examples, 1) * n_senders)[:, None].astype(np.float32)
+            scales = n_senders * len(exchange.masks) / max(count_examples(replies), 1)
+            points = points * scales[:, None].astype(np.float32)
         return points, labels
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         news = offer(server.exchange, fleet.everyone, self.kept, to_holders=False)
         mark_held(server.exchange, fleet.ask(self.install, news, at_least=0))
+        note_targets(server.exchange, fleet)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, self.n_features, self.cps_dims, self.kept)
@@ -113,10 +111,6 @@ class FedTGP(Algorithm):
     def start_client(self, task: Task, site: Site) -> Client:
         spec = choose_specs(task, self.training, self.models, self.n_features, site.id)
         return start_client(spec, self.training)
-
-    @on_client
-    def tell_size(self, client: Client, _: Message, site: Site) -> Size:
-        return Size(len(site.train.y))
 
     @on_client
     def train(self, client: Client, aims: Aims, site: Site) -> Means:
@@ -130,4 +124,8 @@ class FedTGP(Algorithm):
         receive(client, aims)
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return classify(client, x, by_head=self.tested == "head")
+        found = classify(client, x)
+        return found.get(self.tested, found["head"])
+
+    def predict_also(self, client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
+        return {**classify(client, x)}

@@ -14,13 +14,15 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import ClientId, Site, Task
+from laconic.aggregate import mean_of_pairs
+from laconic.algorithm import ClientId, Fleet, Site, Task
 from laconic.networks import Batch, Network, Packed, Spec, Training, Vector
-from laconic.networks.prototypes import Masks, choose_masks, nearest, sum_features
+from laconic.networks.prototypes import Masks, choose_masks, cosines, head_norms, nearest, sum_features
 from laconic.wire import Bits, Floats, Ints, Message
 
 Kept = Literal["fp32", "fp16", "int8"]
 FLOATS = 32
+MOST_NOTED = 50  # classes whose targets are recorded; records are to stay small beside the traffic's
 
 
 class Aims(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "masks": 0}, is_afresh=True):
@@ -30,20 +32,19 @@ class Aims(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, "sc
     exact: Floats | None  # [class that has one × kept dimension]
     levels: Ints | None
     scales: Floats | None  # [class that has one]
-    masks: Bits | None  # [class, dimension] on first contact
+    masks: Bits | None  # [class, dimension] on first contact, where not all are kept
 
 
-class Size(Message, paper_bits={"n_examples": 0}):
-    n_examples: int  # of all classes together
-
-
-class Means(Message, paper_bits={"held": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0}, is_afresh=True):
+class Means(
+    Message, paper_bits={"held": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "n_examples": 0}, is_afresh=True
+):
     """Means of the classes that a client has, or their sums, the kept dimensions alone."""
 
     held: Bits  # [class]
     exact: Floats | None  # [held class × kept dimension]
     levels: Ints | None
     scales: Floats | None
+    n_examples: int | None  # of all classes together, where these are sums
 
 
 @dataclass
@@ -53,7 +54,6 @@ class Server:
     has_target: NDArray[np.bool_]  # [class]
     version: int = 0  # how often the targets were made anew
     held_by: dict[ClientId, int] = field(default_factory=dict)  # the version a client is known to have
-    sizes: dict[ClientId, int] = field(default_factory=dict)  # examples of a client, where sums travel
 
 
 @dataclass
@@ -122,24 +122,32 @@ def pull(client: Client, labels: NDArray[np.int64], *, strength: float, loss: st
 
 
 def tell_means(client: Client, site: Site, *, as_sums: bool, kept: Kept) -> Means:
+    site.note_classes(head_norm=head_norms(client.network.vector, client.network.layout))
     features, _ = nn.outputs(client.network, site.train.x)
     sums, counts = sum_features(features, site.train.y, len(client.masks))
     held = counts > 0
     rows = sums[held] if as_sums else sums[held] / counts[held, None]
-    return Means(held, *write_rows(rows.astype(np.float32), client.masks[held], kept))
+    packed = write_rows(rows.astype(np.float32), client.masks[held], kept)
+    return Means(held, *packed, n_examples=len(site.train.y) if as_sums else None)
 
 
-def classify(client: Client, x: NDArray[Any], *, by_head: bool) -> NDArray[np.int64]:
-    """By the nearest target; by the head where asked, and as long as there are no targets."""
-    if by_head or not client.has_target.any():
-        return nn.classify(client.network, x)
-    features, _ = nn.outputs(client.network, x)
-    return nearest(features, client.targets, client.has_target)
+def classify(client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+    """By the nearest target, by the nearest in the dimensions that its class keeps, and by the head.
+
+    As long as there are no targets, by the head alone.
+    """
+    features, logits = nn.outputs(client.network, x)
+    found: dict[str, NDArray[np.int64]] = {"head": logits.argmax(axis=1)}
+    if client.has_target.any():
+        found["prototype"] = nearest(features, client.targets, client.has_target)
+        if not client.masks.all():
+            found["kept_dims"] = nearest(features, client.targets, client.has_target, client.masks)
+    return found
 
 
 # ---------------------------------------------------------------- server
 def start_server(task: Task, n_features: int, cps_dims: int) -> Server:
-    masks = choose_masks(task.n_classes, n_features, cps_dims)
+    masks = choose_masks(task.n_classes, n_features, min(cps_dims, n_features))
     return Server(masks, np.zeros(masks.shape, np.float32), np.zeros(task.n_classes, np.bool_))
 
 
@@ -148,7 +156,7 @@ def offer(server: Server, clients: Iterable[ClientId], kept: Kept, *, to_holders
     has = server.has_target
     packed = write_rows(server.targets[has], server.masks[has], kept)
     latest, nothing = Aims(has, *packed, masks=None), Aims(None, None, None, None, None)
-    met = Aims(has, *packed, masks=server.masks)
+    met = latest if server.masks.all() else Aims(has, *packed, masks=server.masks)
     messages = {}
     for client in clients:
         if client not in server.held_by:
@@ -171,13 +179,21 @@ def mark_held(server: Server, clients: Iterable[ClientId]) -> None:
     server.held_by |= dict.fromkeys(clients, server.version)
 
 
+def note_targets(server: Server, fleet: Fleet) -> None:
+    """For the record: the targets, and how alike they are."""
+    shown = server.targets[:MOST_NOTED]
+    fleet.note_matrix("class", "dimension", prototypes=shown)
+    fleet.note_matrix("class", "class", prototype_cosine=cosines(shown))
+    fleet.note(prototype_cosine=mean_of_pairs(cosines(server.targets[server.has_target])))
+
+
 def list_messages(task: Task, n_features: int, cps_dims: int, kept: Kept) -> list[Message]:
     """Of a client met for the first time that has every class; targets come once to train and once to be tested."""
     server = start_server(task, n_features, cps_dims)
     server.has_target[:] = True
     packed = write_rows(server.targets, server.masks, kept)
-    later = Aims(server.has_target, *packed, masks=None)
-    return [Size(1), Aims(server.has_target, *packed, masks=server.masks), Means(server.has_target, *packed), later]
+    first, later = (Aims(server.has_target, *packed, masks=masks) for masks in (server.masks, None))
+    return [first, Means(server.has_target, *packed, n_examples=0), later]
 
 
 def gather_points(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, NDArray[np.int64]]:
@@ -187,8 +203,17 @@ def gather_points(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, N
     return points, labels
 
 
+def average(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, NDArray[np.bool_]]:
+    """[class, dimension] plain means of what came, and [class] whether anyone sent it."""
+    sums, n_senders = sum_features(*gather_points(replies, masks), len(masks))
+    return sums / np.maximum(n_senders, 1).astype(np.float32)[:, None], n_senders > 0
+
+
+def count_examples(replies: Mapping[int, Means]) -> int:
+    return sum(reply.n_examples or 0 for reply in replies.values())
+
+
 def check_dims(n_features: int, cps_dims: int) -> None:
-    if not 0 < cps_dims <= n_features:
-        raise ValueError(
-            f"method.cps_dims = {cps_dims} must be at least 1 and at most method.n_features = {n_features}"
-        )
+    for name, value in (("n_features", n_features), ("cps_dims", cps_dims)):
+        if value < 1:
+            raise ValueError(f"method.{name} = {value} must be at least 1")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import choose_spec
+from laconic.algorithms.networks.prototyping import choose_specs
 from laconic.networks import Network, Training
 from laconic.wire import EMPTY, Message
 
@@ -24,6 +24,8 @@ class Server:
 
 class Separate(Algorithm):
     training: Training = Training()
+    models: tuple[str, ...] = ()  # taken by clients in turn; none: training.model
+    n_features: int = 0  # that every head gets; 0: as its body makes them
 
     takes = "values"
 
@@ -39,7 +41,8 @@ class Separate(Algorithm):
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Network:
-        return nn.build(choose_spec(task, self.training), self.training.init_seed)
+        spec = choose_specs(task, self.training, self.models, self.n_features, site.id)
+        return nn.build(spec, self.training.init_seed)
 
     @on_client
     def train(self, client: Network, _: Message, site: Site) -> None:

@@ -1,0 +1,107 @@
+"""Figures of methods whose clients agree on a target for each class: the targets, how alike they are, and the heads."""
+
+import statistics
+from collections.abc import Sequence
+from math import sqrt
+
+from laconic.report.panels import list_runs
+from laconic.report.plots import Cells, Figure, View
+from laconic.report.records import Matrix, Run
+from laconic.report.tables import Group
+
+TARGETS, COSINES, HEADS = "prototypes", "prototype_cosine", "head_norm"  # as methods note them
+
+Rows = list[list[float]]
+
+
+def plot_targets(groups: Sequence[Group]) -> Figure | None:
+    views: list[View] = []
+    tables = []
+    for _, label, run in list_runs(groups):
+        noted, alike = run.matrices.get(TARGETS), run.matrices.get(COSINES)
+        if noted is None or alike is None:
+            continue
+        names = [run.partition.classes[k] for k in noted.rows]
+        views.append(heat(f"{label}, round {noted.round}", noted, list(range(len(noted.values[0]))), names))
+        rows = []
+        for k, name in enumerate(names):
+            row, others = noted.values[k], [value for j, value in enumerate(alike.values[k]) if j != k]
+            shown = (statistics.fmean(others), min(others), max(others)) if others else ()
+            n_used, length = sum(value != 0 for value in row), sqrt(sum(value**2 for value in row))
+            rows.append([name, str(n_used), f"{length:.3g}", *(f"{value:.2f}" for value in shown)])
+        headings = ["Class", "Dimensions that are not 0", "Length", "Mean cosine with others", "Lowest", "Highest"]
+        tables.append(Cells(headings, rows, label))
+    if not views:
+        return None
+    text = "A row is a class, a column a dimension of its target; a stronger colour is further from 0, and 0 is blank."
+    return Figure("targets", "Prototypes of the classes", text, "heat", views, tables)
+
+
+def plot_cosines(groups: Sequence[Group]) -> Figure | None:
+    views: list[View] = []
+    tables = []
+    for _, label, run in list_runs(groups):
+        noted = run.matrices.get(COSINES)
+        if noted is None or len(noted.rows) < 2:
+            continue
+        names, title = [run.partition.classes[k] for k in noted.rows], f"{label}, round {noted.round}"
+        view = heat(title, noted, names, names)
+        for k, row in enumerate(view["values"]):
+            row[k] = None
+        views.append(view)
+        rows = [[name, *(f"{value:.2f}" for value in row)] for name, row in zip(names, noted.values, strict=True)]
+        tables.append(Cells(["Class", *names], rows, title))
+    if not views:
+        return None
+    text = "The cosine of every two targets; fainter is further apart."
+    return Figure("cosines", "How alike the prototypes are", text, "heat", views, tables)
+
+
+def heat(label: str, matrix: Matrix, across: Sequence[int | str], down: Sequence[str]) -> View:
+    values = [list(column) for column in zip(*matrix.values, strict=True)]
+    return {"label": label, "across": across, "down": down, "values": values, "kinds": [matrix.across, matrix.down]}
+
+
+# ---------------------------------------------------------------- heads against labels
+def plot_heads(groups: Sequence[Group]) -> Figure | None:
+    """Lengths of the head's weights beside what a client has, both from 0 to 1 within the client."""
+    views: list[View] = []
+    rows = []
+    drawn = set()
+    for _, label, run in list_runs(groups):
+        noted = run.matrices.get(HEADS)
+        if noted is None:
+            continue
+        labels, norms = scale_labels(run, noted), [scale(row) for row in noted.values]
+        head = {"across": noted.rows, "down": run.partition.classes, "kinds": ["client", "class"]}
+        if run.partition.sha256 not in drawn:
+            drawn.add(run.partition.sha256)
+            views.append({"label": f"labels, seed {run.seed}", "values": labels, **head})
+        views.append({"label": f"{label}, round {noted.round}", "values": norms, **head})
+        rows.append((label, f"{measure_distance(labels, norms):.2f}", str(len(norms))))
+    if not views:
+        return None
+    text = (
+        "Lengths of the head’s weights for each class, beside the client’s training examples of it; both run from 0 "
+        "to 1 within a client. The nearer a head is to its labels, the more it is the client’s own."
+    )
+    table = Cells(("Method", "Distance from the labels (Frobenius)", "Clients"), rows)
+    return Figure("heads", "Heads and labels", text, "heat", views, [table])
+
+
+def scale_labels(run: Run, noted: Matrix) -> Rows:
+    """[client of the matrix][class], as they were in that round."""
+    partition = run.partition
+    drifted = partition.drifted if partition.drift_round is not None and noted.round >= partition.drift_round else None
+    by_client = dict(zip(partition.clients, (drifted or partition.start).train, strict=True))
+    return [scale(by_client[client]) for client in noted.rows]
+
+
+def scale(row: Sequence[float]) -> list[float]:
+    low, high = min(row), max(row)
+    return [round((value - low) / (high - low), 4) if high > low else 0.0 for value in row]
+
+
+def measure_distance(some: Rows, others: Rows) -> float:
+    pairs = zip(some, others, strict=True)
+    return sqrt(sum((a - b) ** 2 for one, other in pairs for a, b in zip(one, other, strict=True)))
