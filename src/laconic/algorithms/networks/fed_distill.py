@@ -5,6 +5,7 @@ merge   the mean over clients of what came
 sent    down: mean logits of all classes, to whom lacks the latest; up: those of the classes held
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class FedDistill(Algorithm):
     def train(self, client: Client, aims: Aims, site: Site) -> Means:
         receive(client, aims)
         nn.fit(client.network, site.train, site.rng, self.training, loss=self.listen(client))
-        _, logits = nn.outputs(client.network, site.train.x)
+        _, logits = nn.outputs(replace(client.network, log_prior=None), site.train.x)  # others have other priors
         sums, counts = sum_features(logits, site.train.y, len(client.masks))
         held = counts > 0
         rows = sums[held] / counts[held].astype(np.float32)[:, None]

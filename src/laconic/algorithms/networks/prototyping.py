@@ -188,12 +188,12 @@ def note_targets(server: Server, fleet: Fleet) -> None:
 
 
 def list_messages(task: Task, n_features: int, cps_dims: int, kept: Kept) -> list[Message]:
-    """Of a client met for the first time that has every class; targets come once to train and once to be tested."""
+    """Of a client that has every class; with masks both times, for its first reply may be lost."""
     server = start_server(task, n_features, cps_dims)
     server.has_target[:] = True
     packed = write_rows(server.targets, server.masks, kept)
-    first, later = (Aims(server.has_target, *packed, masks=masks) for masks in (server.masks, None))
-    return [first, Means(server.has_target, *packed, n_examples=0), later]
+    first = Aims(server.has_target, *packed, masks=server.masks)
+    return [first, Means(server.has_target, *packed, n_examples=0), first]
 
 
 def gather_points(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, NDArray[np.int64]]:
