@@ -137,7 +137,8 @@ def test_a_change_is_what_training_adds_to_the_head_as_it_arrived() -> None:
     change = METHOD.improve(client, sent, site)
     assert client.head.tolist() == [[1.5, 0.5, 0], [0, -1, 2]]
     assert (change.rows.shape, np.abs(change.rows).max() <= 7, client.blend) == ((2, 3), True, 2.0)
-    assert change.n_right.tolist() == METHOD.count_right(client, site.val).tolist()
+    assert change.n_right.tolist() == METHOD.try_blends(client, site).tolist()
+    assert site.notes["validation_accuracy"] == change.n_right[BLENDS.index(2.0)] / len(site.val.y)
 
 
 def test_only_held_classes_are_guessed() -> None:

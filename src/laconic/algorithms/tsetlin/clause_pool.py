@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from laconic import linear
 from laconic import tsetlin as tm
-from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape
 from laconic.wire import EMPTY, Bits, Ints, Message
 
@@ -217,7 +217,7 @@ class ClausePool(Algorithm):
         client.head, client.blend = linear.dequantise(sent.rows, sent.exponents), sent.blend
         changed = self.train_head(client, site)
         rows, exponents = linear.quantise(changed - client.head, CHANGE_LIMIT)
-        return Change(rows, exponents, self.count_right(client, site.val))
+        return Change(rows, exponents, self.try_blends(client, site))
 
     @on_client
     def learn_alone(self, client: Client, _: Message, site: Site) -> None:
@@ -227,7 +227,7 @@ class ClausePool(Algorithm):
             client.clauses = np.concatenate(tm.include_bits(client.machine)[client.holds])
             client.head = np.zeros((len(client.head), 1 + len(client.clauses)))
         client.head = self.train_head(client, site)
-        client.blend = BLENDS[int(self.count_right(client, site.val).argmax())]
+        client.blend = BLENDS[int(self.try_blends(client, site).argmax())]
 
     def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
         return self.guess(client, x, [client.blend])[0]
@@ -248,10 +248,12 @@ class ClausePool(Algorithm):
         lesson = linear.Lesson(look(client, site.train.x[is_mine]), places, client.log_shares)
         return linear.train(client.head, lesson, steps=self.steps, rate=self.rate, decay=self.decay)
 
-    def count_right(self, client: Client, examples: Examples) -> NDArray[np.int64]:
-        """[blend] examples guessed right."""
-        guesses = self.guess(client, examples.x, BLENDS)
-        return np.array([np.count_nonzero(guess == examples.y) for guess in guesses])
+    def try_blends(self, client: Client, site: Site) -> NDArray[np.int64]:
+        """[blend] validation examples guessed right."""
+        n_right = np.array([np.count_nonzero(guess == site.val.y) for guess in self.guess(client, site.val.x, BLENDS)])
+        if len(site.val.y):  # settings can be chosen by it, and the test examples left alone
+            site.note(validation_accuracy=n_right[BLENDS.index(client.blend)] / len(site.val.y))
+        return n_right
 
     def guess(self, client: Client, x: NDArray[np.uint8], blends: Sequence[float]) -> list[NDArray[np.int64]]:
         """[example] the held class that scores best, for each of the blends."""
