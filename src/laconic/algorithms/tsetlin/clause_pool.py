@@ -205,11 +205,14 @@ class ClausePool(Algorithm):
 
     @on_client
     def take_clauses(self, client: Client, news: Clauses, site: Site) -> None:
-        clauses = np.zeros((len(news.is_new), client.clauses.shape[1]), np.bool_)
-        clauses[: len(client.clauses)] = client.clauses
-        clauses[news.is_new] = news.clauses
-        client.clauses = clauses
-        client.head = np.pad(client.head, ((0, 0), (0, 1 + len(clauses) - client.head.shape[1])))
+        if news.is_new.all():
+            client.clauses = news.clauses  # as it came: clients of one process then hold one pool, not one each
+        else:
+            clauses = np.zeros((len(news.is_new), client.clauses.shape[1]), np.bool_)
+            clauses[: len(client.clauses)] = client.clauses
+            clauses[news.is_new] = news.clauses
+            client.clauses = clauses
+        client.head = np.pad(client.head, ((0, 0), (0, 1 + len(client.clauses) - client.head.shape[1])))
 
     @on_client
     def improve(self, client: Client, sent: Head, site: Site) -> Change:
