@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint browser bench format clean
+.PHONY: demo test test-deployment lint browser bench format clean
 
 demo: .venv/ready
 	$(BIN)/laconic demo
 
 test: lint browser
 	$(BIN)/pytest
+
+# Real servers and nodes over TLS, killed and started again; some ten minutes.
+test-deployment: .venv/dev
+	$(BIN)/pytest -m deployment tests/deploy
 
 # The report's tests open it in a real browser: any Chromium on the path, or one that LACONIC_CHROMIUM names.
 browser:
@@ -20,7 +24,7 @@ browser:
 	fi; \
 	echo "no Chromium found: the tests of the report's page will be skipped" >&2
 
-lint: .venv/ready
+lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -28,13 +32,20 @@ lint: .venv/ready
 bench: .venv/ready
 	$(BIN)/laconic bench tsetlin
 
-format: .venv/ready
+format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
 .venv/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP_INSTALL) -e .
+	touch $@
+
+# Whatever a test needs: networks, Ray, Flower and the tools.
+.venv/dev: .venv/ready
+	$(PIP_INSTALL) -e '.[dev,nn,ray,flower]'
 	touch $@
 
 clean:

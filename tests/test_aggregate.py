@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from laconic.aggregate import average_weights, highest, mean_jaccard, richest, unite_states
+from laconic.aggregate import average_weights, highest, jaccard, mean_of, mean_of_pairs, richest, unite_states
 
 BEFORE = np.array([[10, 20], [7, 7], [3, 30]], np.int32)
 UPLOADS = [np.array([[1, 50], [9, 9], [4, 31]], np.int32), np.array([[4, 80], [9, 9], [5, 41]], np.int32)]
@@ -52,10 +52,39 @@ def test_united_states_are_the_or_of_what_was_sent_and_stay_where_nothing_was() 
     assert np.array_equal(unite_states(before, []), before)
 
 
-def test_mean_jaccard_is_over_pairs_and_0_where_a_pair_has_nothing() -> None:
+def test_jaccard_is_the_share_both_have_and_0_where_two_have_nothing() -> None:
     a, b, none = np.array([1, 1, 0, 0]) > 0, np.array([0, 1, 1, 1]) > 0, np.zeros(4, np.bool_)
-    assert mean_jaccard([a, b]) == 0.25
-    assert mean_jaccard([a, a]) == 1.0
-    assert mean_jaccard([none, none]) == 0.0
-    assert mean_jaccard([a, a, none]) == pytest.approx(1 / 3)
-    assert mean_jaccard([a]) == mean_jaccard([]) == 0.0
+    assert jaccard([a, b, none]).tolist() == [[1, 0.25, 0], [0.25, 1, 0], [0, 0, 0]]
+    assert jaccard([a.reshape(2, 2), b.reshape(2, 2)])[0, 1] == 0.25
+
+
+def test_the_mean_of_pairs_leaves_out_everyone_with_itself() -> None:
+    assert mean_of_pairs(np.array([[1, 0.2, 0.4], [0.2, 1, 0.9], [0.4, 0.9, 1]])) == pytest.approx(0.5)
+    assert mean_of_pairs(np.ones((1, 1))) == mean_of_pairs(np.ones((0, 0))) == 0.0
+
+
+def test_a_mean_goes_by_weight() -> None:
+    assert mean_of([np.array([0.0, 4.0]), np.array([4.0, 0.0])], [3, 1]).tolist() == [1.0, 3.0]
+    with pytest.raises(ValueError, match="add up to nothing"):
+        mean_of([np.ones(2)], [0])
+
+
+@pytest.mark.parametrize("how", ["clipped", "trimmed", "median"])
+def test_one_liar_among_five_moves_a_robust_mean_little(how: str) -> None:
+    honest = [np.array([[1.0, 2.0]]) + 0.1 * k for k in range(4)]
+    merged = mean_of([*honest, np.array([[1e9, -1e9]])], [1] * 5, how)
+    assert merged.shape == (1, 2)
+    assert np.abs(merged - np.mean(honest, axis=0)).max() < 1
+    assert np.abs(mean_of([*honest, np.array([[1e9, -1e9]])], [1] * 5)).max() > 1e8
+
+
+@pytest.mark.parametrize("how", ["mean", "clipped", "trimmed", "median"])
+def test_equal_vectors_have_themselves_for_a_mean(how: str) -> None:
+    for n_vectors in (1, 2, 5):
+        assert mean_of([np.array([0.0, 3.0])] * n_vectors, [2] * n_vectors, how).tolist() == [0.0, 3.0]
+
+
+@pytest.mark.parametrize("how", ["trimmed", "median"])
+def test_a_claim_of_many_examples_does_not_move_a_trimmed_mean_or_a_median(how: str) -> None:
+    vectors = [np.array([float(k)]) for k in (1, 2, 3)]
+    assert mean_of(vectors, [1, 1, 10**7], how).tolist() == [2.0]

@@ -43,6 +43,12 @@ def test_sharing_costs_bytes_and_tells_them_each_round(digits) -> None:
     assert shared.score(x_test, y_test) > 0.3  # all vote with one and the same machine
 
 
+def test_networks_get_values_and_end_with_a_model_each(digits) -> None:
+    x, x_test, y, y_test, owners, owners_test = digits
+    network = FederatedClassifier("separate", rounds=5, random_state=0).fit(x, y, groups=owners)
+    assert network.score(x_test, y_test, groups=owners_test) > 0.9
+
+
 def test_images_keep_their_shape() -> None:
     images, labels = load_digits(return_X_y=True)
     images = images.reshape(-1, 8, 8)

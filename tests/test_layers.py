@@ -10,12 +10,13 @@ ROOT = Path(laconic.__file__).parent
 MAY_IMPORT: dict[str, set[str]] = {
     "wire": set(),
     "tsetlin": set(),
+    "networks": set(),
     "data": set(),
     "aggregate": set(),
     "linear": set(),
     "state": set(),
     "algorithm": {"wire"},
-    "algorithms": {"algorithm", "wire", "tsetlin", "aggregate", "linear"},
+    "algorithms": {"algorithm", "wire", "tsetlin", "networks", "aggregate", "linear"},
     "fleets": {"algorithm", "wire", "state"},
     "report": set(),
 }

@@ -1,7 +1,18 @@
 import numpy as np
 import pytest
 
-from laconic.linear import Lesson, as_features, dequantise, judge, log_chances, log_shares, quantise, snap, train
+from laconic.linear import (
+    Lesson,
+    as_features,
+    average_blocks,
+    dequantise,
+    judge,
+    log_chances,
+    log_shares,
+    quantise,
+    snap,
+    train,
+)
 
 
 def make_lesson(seed: int = 0, n_examples: int = 40, n_features: int = 6, n_classes: int = 3) -> Lesson:
@@ -82,3 +93,10 @@ def test_quantised_rows_are_off_by_half_a_step_at_most(limit: int) -> None:
 def test_quantising_no_rows_gives_none() -> None:
     numbers, exponents = quantise(np.zeros((0, 5)), 7)
     assert (numbers.shape, exponents.shape) == ((0, 5), (0,))
+
+
+def test_parts_of_a_head_are_averaged_number_by_number_over_those_who_have_it() -> None:
+    parts = [(np.ix_([0, 1], [0, 1]), np.full((2, 2), 2.0)), (np.ix_([1], [0, 2]), np.full((1, 2), 6.0))]
+    mean, is_held = average_blocks((3, 3), parts, [30, 10])
+    assert mean.tolist() == [[2, 2, 0], [3, 2, 6], [0, 0, 0]]
+    assert is_held.tolist() == [[True, True, False], [True, True, True], [False, False, False]]

@@ -1,11 +1,38 @@
 """How a server makes one of many: functions that more than one method uses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+Averaging: TypeAlias = Literal["mean", "clipped", "trimmed", "median"]
+TRIMMED_SHARE = 0.2  # of the clients, left out at either end
+
+
+def mean_of(
+    vectors: Sequence[NDArray[np.floating[Any]]], weights: Sequence[float], how: Averaging = "mean"
+) -> NDArray[np.float64]:
+    """One vector for many, all of one shape.
+
+    mean       by weight
+    clipped    likewise, but no vector is longer than the median one: for changes, not for states
+    trimmed    entry by entry without the lowest and the highest fifth (one at least, of three or more)
+    median     entry by entry; like trimmed it does not heed weights, which are only what clients claim
+    """
+    stacked = np.stack(vectors).astype(np.float64)
+    if how == "median":
+        return np.asarray(np.median(stacked, axis=0))
+    if how == "trimmed":
+        n_cut = max(1, int(TRIMMED_SHARE * len(stacked))) if len(stacked) > 2 else 0
+        return np.asarray(np.sort(stacked, axis=0)[n_cut : len(stacked) - n_cut].mean(axis=0))
+    if how == "clipped":
+        lengths = np.linalg.norm(stacked.reshape(len(stacked), -1), axis=1)
+        shares = np.minimum(1, np.median(lengths) / np.maximum(lengths, np.finfo(np.float64).tiny))
+        stacked *= shares.reshape(-1, *[1] * (stacked.ndim - 1))
+    if not sum(weights) > 0:
+        raise ValueError(f"the weights {list(weights)} add up to nothing; a mean needs some above 0")
+    return np.asarray(np.average(stacked, axis=0, weights=weights))
 
 
 def average_weights(
@@ -57,7 +84,23 @@ def unite_states(
     return np.where(has_come[:, None, None], united, previous)
 
 
-def mean_jaccard(sets: Sequence[NDArray[np.bool_]]) -> float:
-    """Over all pairs, the share of what either has that both have; 0 for a pair that has nothing, and without pairs."""
-    pairs = [(np.count_nonzero(a & b), np.count_nonzero(a | b)) for a, b in combinations(sets, 2)]
-    return float(np.mean([both / either if either else 0.0 for both, either in pairs])) if pairs else 0.0
+def jaccard(sets: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
+    """[i, j] the share of what either has that both have; 0 for two that have nothing."""
+    members = np.array([each.ravel() for each in sets], np.float64)
+    both, sizes = members @ members.T, members.sum(axis=1)
+    shares: NDArray[np.float64] = both / np.maximum(sizes[:, None] + sizes - both, 1)
+    return shares
+
+
+def mean_of_pairs(matrix: NDArray[np.float64]) -> float:
+    """Of a symmetric [i, j], each pair once and nobody with itself; 0 without pairs."""
+    pairs = matrix[np.triu_indices(len(matrix), 1)]
+    return float(pairs.mean()) if len(pairs) else 0.0
+
+
+def majority(votes: Sequence[NDArray[np.bool_]], weights: Sequence[float]) -> NDArray[np.bool_]:
+    """[entry] the sign, True for +1, that has most weight behind it; +1 if both have the same."""
+    total = np.zeros(votes[0].shape)
+    for signs, weight in zip(votes, weights, strict=True):
+        total += np.where(signs, weight, -weight)
+    return total >= 0

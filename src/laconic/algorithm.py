@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import types
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -74,6 +75,7 @@ class Task:
     n_classes: int
     n_clients: int
     levels: int = 1  # bits only: layers come in runs of so many nested thermometer levels
+    peak: float = 0.0  # values only: the largest that a pixel may have; 0: values have no scale of their own
 
 
 @dataclass
@@ -101,9 +103,16 @@ class Fleet(Protocol):
     rng: np.random.Generator
 
     def ask(
-        self, step: Callable[[Any, M, Site], R], messages: Mapping[ClientId, M], at_least: int = 1
+        self,
+        step: Callable[[Any, M, Site], R],
+        messages: Mapping[ClientId, M],
+        at_least: int = 1,
+        check: Callable[[M, Any], None] | None = None,
     ) -> dict[ClientId, R]:
-        """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least."""
+        """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least.
+
+        check(message, reply) raises ValueError if no honest client could have sent that reply, which is then refused.
+        """
 
     def gossip(
         self,
@@ -115,6 +124,9 @@ class Fleet(Protocol):
 
     def note(self, **numbers: float) -> None: ...
 
+    def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
+        """For the record, as `note`: [client, client] of these clients, such as how alike they are."""
+
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
@@ -125,9 +137,10 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    # The whole-number setting that a byte budget turns down; "" if there is none. A method with a setting budget_bytes
-    # is told the budget in it, and keeps it by itself.
+    # The setting, a whole number or a share, that a byte budget turns down; "" if there is none. A method with a
+    # setting budget_bytes is told the budget in it, and keeps it by itself.
     budget_knob: ClassVar[str] = ""
+    takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -140,6 +153,9 @@ class Algorithm(ABC):
     @abstractmethod
     def run_round(self, server: Any, fleet: Fleet) -> None: ...
 
+    def deliver(self, server: Any, fleet: Fleet) -> None:  # noqa: B027  # most methods leave everyone up to date
+        """Brings everyone up to date, after a round that is evaluated and after the last one; its bytes count too."""
+
     @abstractmethod
     def start_client(self, task: Task, site: Site) -> Any: ...
 
@@ -151,10 +167,24 @@ class Algorithm(ABC):
     def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """[example] classes."""
 
+    def predict_also(self, client: Any, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
+        """Other predictions worth a record, by a name for each; tested beside predict, they change nothing."""
+        return {}
+
+
+def check_shape(name: str, array: NDArray[Any] | None, due: tuple[int, ...]) -> None:
+    if array is None or array.shape != due:
+        raise ValueError(f"{name} has shape {None if array is None else array.shape}, {due} was due")
+
 
 def bound_bytes(messages: Iterable[Message]) -> int:
     """Most that messages of these shapes take on the wire, each behind its frame byte."""
     return sum(bound(message) + FRAME_BYTES for message in messages)
+
+
+def count_affordable(n_bytes: int, sizes: range, list_messages: Callable[[int], Iterable[Message]]) -> int:
+    """How many of the sizes, from small to large, have messages that fit, whatever is in them."""
+    return bisect_right(sizes, n_bytes, key=lambda size: bound_bytes(list_messages(size)))
 
 
 class Step(NamedTuple):
@@ -163,6 +193,7 @@ class Step(NamedTuple):
     name: str
     message: type[Message]
     reply: type[Message] | None
+    may_be_silent: bool = False  # its annotation says ... | None
 
 
 def on_client(function: F) -> F:
@@ -181,7 +212,8 @@ def step_of(method: type[Algorithm], name: str) -> Step:
     message: Any = [*hints.values(), None, None][1]  # client, message, site
     if get_origin(message) is dict:  # what neighbours published
         message = get_args(message)[1]
-    if get_origin(result) in (Union, types.UnionType):  # R | None
+    may_be_silent = get_origin(result) in (Union, types.UnionType)  # R | None
+    if may_be_silent:
         result = next(part for part in get_args(result) if part is not types.NoneType)
     reply = None if result in (None, types.NoneType) else result
     for part in (message, reply or Message):
@@ -190,7 +222,7 @@ def step_of(method: type[Algorithm], name: str) -> Step:
                 f"{method.__name__}.{name}: {part!r} is no Message; "
                 "annotate it (client: Client, message: SomeMessage, site: Site) -> SomeMessage | None"
             )
-    return Step(name, message, reply)
+    return Step(name, message, reply, may_be_silent)
 
 
 def state_type(method: type[Algorithm], side: Literal["client", "server"]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import fields
 from typing import Any
 
 from laconic.algorithms import METHODS
@@ -27,15 +26,15 @@ def list_methods() -> list[dict[str, Any]]:
 
 
 def list_settings(method: str) -> list[dict[str, Any]]:
-    from laconic.runs.config import find_method, list_keys, read_comments
+    from laconic.runs.config import find_method, list_keys, read_comments, value_at
     from laconic.runs.typed_toml import describe
 
     cls = find_method(method)
-    hints, comments, defaults = list_keys("method", cls), read_comments(cls), cls()
+    comments, defaults = read_comments(cls), cls()
     return [
-        {"key": key, "default": getattr(defaults, f.name), "takes": describe(hints[key]), "meaning": comments[f.name]}
-        for f in fields(cls)
-        for key in [f"method.{f.name}"]
+        {"key": key, "default": value_at(defaults, name), "takes": describe(hint), "meaning": comments[name]}
+        for key, hint in list_keys("method", cls).items()
+        for name in [key.removeprefix("method.")]
     ]
 
 
@@ -54,4 +53,22 @@ def list_partitions() -> list[dict[str, Any]]:
     return [{"name": name, "what": meaning} for name, meaning in PARTITIONS.items()]
 
 
-LISTS = {"methods": list_methods, "datasets": list_datasets, "partitions": list_partitions}
+def list_models() -> list[dict[str, Any]]:
+    """With the number of parameters for images of 28 by 28 and 10 classes, and of 32 by 32 in colour."""
+    try:
+        from laconic.networks import MODELS, Spec, layout
+    except ImportError as error:
+        from laconic.runs.typed_toml import ConfigError
+
+        raise ConfigError(
+            "E140", f'models need {error.name}, which is not installed.  pip install "laconic[nn]"'
+        ) from error
+
+    shapes = {"28x28": (28, 28), "32x32x3": (32, 32, 3)}
+    return [
+        {"name": name} | {size: layout(Spec(name, shape, 10)).n_trained for size, shape in shapes.items()}
+        for name in MODELS
+    ]
+
+
+LISTS = {"methods": list_methods, "datasets": list_datasets, "partitions": list_partitions, "models": list_models}

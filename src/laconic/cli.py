@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laconic.bench import peers
-from laconic.bench.jobs import JOBS
+from laconic.bench.jobs import JOBS, NETWORK_JOBS
 from laconic.console import carry_out, explained, show_table
+from laconic.deploy import commands as deploy
 
 if TYPE_CHECKING:
     from laconic.runs.plan import Plan
@@ -257,6 +258,36 @@ def bench_tsetlin(
         Console().print(tsetlin.table(rows))
 
 
+def bench_networks(
+    jobs: Annotated[str, typer.Option(help="Which methods, by comma: " + ", ".join(NETWORK_JOBS) + ".")] = ",".join(
+        NETWORK_JOBS
+    ),
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed, after one that is not.")] = 10,
+    examples: Annotated[int, typer.Option(min=1, help="Examples of each of the 100 clients.")] = 600,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object per job.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Train a convolutional network by rounds of ours and by a bare loop of two processes in turns; print speeds."""
+    names = choose("job", jobs, list(NETWORK_JOBS))
+    with explained(debug=debug):
+        from laconic.runs.config import find_method
+
+        for name in names:
+            find_method(name)
+        from rich.console import Console
+
+        from laconic.bench import networks
+
+        def say(line: str) -> None:
+            typer.echo(line, err=True)
+
+        rows = networks.run(names, rounds=rounds, n_examples=examples, say=say)
+        if as_json:
+            typer.echo(json.dumps(rows, indent=2))
+        else:
+            Console().print(networks.table(rows))
+
+
 def demo(debug: Debug = False) -> None:
     """Compare a federated method with learning alone on embedded images of digits; needs no download."""
     with explained(debug=debug):
@@ -273,10 +304,12 @@ app.command("check", epilog="Example: laconic check exp.toml --set data.clients=
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("report", epilog="Example: laconic report runs/first/fedtm runs/first/local-tm -o report.html")(report)
+app.add_typer(deploy.app, name="deploy")
 app.add_typer(bench_app, name="bench")
 bench_app.command("tsetlin", epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json")(
     bench_tsetlin
 )
+bench_app.command("networks", epilog="Example: laconic bench networks --jobs fedavg --rounds 20 --json")(bench_networks)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from laconic.data.partition import set_aside
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
-from laconic.runs.prepare import ClientData
+from laconic.runs.prepare import Centring, ClientData
 from laconic.runs.run import play
 from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
 
@@ -40,7 +40,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rounds: int = 10,
         settings: Mapping[str, Any] | None = None,  # of the method, see `laconic list METHOD`
         validation: float = 0.1,  # share of a client's rows that it keeps for choosing, not for training
-        booleanizer: Any = "auto",  # a transformer; None for 0/1 data; "auto": as is if 0/1 integers, else thermometer
+        # a transformer; None for 0/1 data; "auto": as is if 0/1 integers, else thermometer. Networks take none
+        booleanizer: Any = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         on_round: RoundHook | None = None,
@@ -63,19 +64,22 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         owners = self._check_groups(groups, len(rows))
         self.clients_, clients = np.unique(owners, return_inverse=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
+        self.algorithm_ = load_method(self.method)(**(self.settings or {}))
+        if self.algorithm_.takes == "bits":
+            self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
+        else:  # whatever the values are, a network gets them centred
+            self.booleanizer_ = Centring()
         if self.booleanizer_ is not None:
             self.booleanizer_.fit(rows)
-        bits = self._booleanize(rows)
-        task = Task(bits.shape[1:], len(self.classes_), len(self.clients_), self._count_levels(bits))
-        self.algorithm_ = load_method(self.method)(**(self.settings or {}))
-        source = self._deal(bits, classes, clients, np.random.default_rng(seed))
+        inputs = self._prepare(rows)
+        task = Task(inputs.shape[1:], len(self.classes_), len(self.clients_), self._count_levels(inputs))
+        source = self._deal(inputs, classes, clients, np.random.default_rng(seed))
         self._play(Home(self.algorithm_, task, source, seed))
         return self
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:
         check_is_fitted(self)
-        bits = self._booleanize(self._check(X, is_first=False))
+        bits = self._prepare(self._check(X, is_first=False))
         if groups is None:
             votes = np.zeros((len(bits), len(self.classes_)), np.int64)
             for state in self.states_:
@@ -122,7 +126,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"groups has {len(owners)} entries for {n_rows} rows; name the client of each row")
         return np.asarray(owners)
 
-    def _booleanize(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def _prepare(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.booleanizer_ is None else np.asarray(self.booleanizer_.transform(rows))
 
     def _count_levels(self, bits: NDArray[Any]) -> int:
@@ -146,7 +150,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             server = None
             for number in range(self.rounds + 1):
                 fleet.begin(number)
-                server, _ = play(home.algorithm, home.task, server, fleet)
+                server, _ = play(home.algorithm, home.task, server, fleet, is_evaluated=number == self.rounds)
                 totals = {way: fleet.ledger.total(direction=way).sent_bytes for way in ("up", "down", "peer")}
                 self.traffic_.append(totals)
                 if self.on_round is not None and number:

@@ -7,12 +7,14 @@ All sums are exact: features are halves, weights and residuals lie on a grid. So
 sum, cannot change a bit of the result.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
+Block = tuple[NDArray[Any], ...]  # rows and columns of a head, as np.ix_ gives them
 GRID_BITS = 24  # products of halves with this grid add up exactly in float64 below 2^28
 
 
@@ -73,6 +75,17 @@ def train(head: Matrix, lesson: Lesson, *, steps: int, rate: float, decay: float
 
 def snap(values: Matrix) -> Matrix:
     return np.ldexp(np.rint(np.ldexp(values, GRID_BITS)), -GRID_BITS)
+
+
+def average_blocks(
+    shape: tuple[int, ...], blocks: Sequence[tuple[Block, Matrix]], sizes: Sequence[int]
+) -> tuple[Matrix, NDArray[np.bool_]]:
+    """Mean of parts of a head, each number over those whose part has it, by size; and which numbers any part has."""
+    total, weight = np.zeros(shape), np.zeros(shape)
+    for (place, rows), size in zip(blocks, sizes, strict=True):
+        total[place] += size * rows
+        weight[place] += size
+    return total / np.maximum(weight, 1), weight > 0
 
 
 # ---------------------------------------------------------------- few bits

@@ -6,7 +6,8 @@ nothing in the bytes can name code.
 
 import json
 import types
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
@@ -29,11 +30,27 @@ def freeze(values: Mapping[str, Any]) -> bytes:
 
 def thaw(data: bytes, expected: Mapping[str, Any]) -> dict[str, Any]:
     """The values frozen under these names, of these types; ValueError where the bytes hold anything else."""
+    return Frozen(data).thaw(expected)
+
+
+class Frozen:
+    """For those who learn from some values which types to expect of the others."""
+
+    def __init__(self, data: bytes) -> None:
+        with _explained():
+            # the blob is 8 bytes of header length, the header (JSON), the arrays
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            self.tree, self.arrays = json.loads(header["__metadata__"][TREE]), load_tensors(data)
+
+    def thaw(self, expected: Mapping[str, Any]) -> dict[str, Any]:
+        with _explained():
+            return {name: _restore(kind, self.tree[name], self.arrays, name) for name, kind in expected.items()}
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
     try:
-        # the blob is 8 bytes of header length, the header (JSON), the arrays
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        tree, arrays = json.loads(header["__metadata__"][TREE]), load_tensors(data)
-        return {name: _restore(kind, tree[name], arrays, name) for name, kind in expected.items()}
+        yield
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, IndexError) as error:
         raise ValueError(
             f"no sound state: {type(error).__name__} {error}; restore a copy or start the run anew"
@@ -67,7 +84,7 @@ def _dissolve(value: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
 
 
 def _restore(kind: Any, tree: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
-    origin, parts = get_origin(kind), get_args(kind)
+    origin, parts = _take_apart(kind)
     if origin is Annotated:
         return _restore(parts[0], tree, arrays, path)
     if origin in (Union, types.UnionType):
@@ -98,6 +115,11 @@ def _restore(kind: Any, tree: Any, arrays: dict[str, NDArray[Any]], path: str) -
     if names is None:
         raise TypeError(f"{path} should be a {kind}, which is no plain data")
     return kind(**{name: _restore(part, tree[name], arrays, f"{path}.{name}") for name, part in names.items()})
+
+
+@cache
+def _take_apart(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
 
 
 @cache

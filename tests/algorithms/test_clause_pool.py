@@ -1,15 +1,17 @@
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from laconic import tsetlin as tm
-from laconic.algorithm import Examples, Site, Task
+from laconic.algorithm import Examples, Site, Task, bound_bytes
 from laconic.algorithms.tsetlin.clause_pool import BLENDS, Change, ClausePool, Head, Member, Offer, Server
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
-from laconic.runs.budget import most_bytes
+from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.config import read_config
 from laconic.runs.prepare import ClientData
 from laconic.runs.run import run
@@ -18,6 +20,7 @@ TASK = Task((4, 4), 3, 4)
 METHOD = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2)
 N_LITERALS = 32
 NONE_RIGHT = np.zeros(len(BLENDS), np.int64)
+EMPTY_ROWS = np.zeros((1, 1), np.int8), np.zeros(1, np.int8)
 
 
 def make_site(labels: list[int], client: int = 0) -> Site:
@@ -35,7 +38,7 @@ def make_server() -> Server:
 
 def make_offer(places: list[int], holds: list[int], n_examples: int = 10) -> Offer:
     """Clauses of one literal each."""
-    return Offer(np.eye(N_LITERALS, dtype=bool)[places], np.isin(np.arange(3), holds), n_examples)
+    return Offer(np.eye(N_LITERALS, dtype=bool)[places], np.isin(np.arange(3), holds), n_examples, 0)
 
 
 def test_clients_offer_their_best_clauses_of_classes_with_enough_examples() -> None:
@@ -47,7 +50,7 @@ def test_clients_offer_their_best_clauses_of_classes_with_enough_examples() -> N
     gaps = [np.abs(rates[k][k] - (rates[1 - k][k] + rates[2][k]) / 2) for k in (0, 1)]
     best = [int(gap.argmax()) for gap in gaps]
     assert np.array_equal(offer.clauses, [includes[0, best[0]], includes[1, best[1]]])
-    assert (offer.holds.tolist(), offer.n_examples) == ([True, True, True], 41)
+    assert (offer.holds.tolist(), offer.n_examples, offer.n_val) == ([True, True, True], 41, 41)
 
 
 def test_a_client_of_one_class_offers_nothing() -> None:
@@ -68,10 +71,10 @@ def test_offers_stand_side_by_side_and_late_joiners_bring_only_their_own_to_the_
     server = make_server()
     METHOD.take_offer(server, 0, make_offer([3, 4], [0, 1]), round=1)
     METHOD.take_offer(server, 2, make_offer([3], [0]), round=1)
-    assert server.clauses.argmax(axis=1).tolist() == [3, 4, 3]  # nothing is merged
+    assert server.pool.clauses.argmax(axis=1).tolist() == [3, 4, 3]  # nothing is merged
     first = METHOD.find_news(server, [0, 2])
     assert first[0] is first[2]  # the same for both, so that it is encoded once
-    server.members[0].informed = server.members[2].informed = 1
+    server.members[0].told = server.members[2].told = 3
     server.head += 1
     METHOD.take_offer(server, 1, make_offer([7], [2]), round=5)
     assert server.head[0].tolist() == [1, 1, 1, 1, 0]  # bias, three old slots, a new one
@@ -82,7 +85,7 @@ def test_offers_stand_side_by_side_and_late_joiners_bring_only_their_own_to_the_
     client = METHOD.start_client(TASK, make_site([0, 1]))
     for message in (first[0], news[0], news[0]):  # twice, where the reply was lost
         METHOD.take_clauses(client, message, make_site([0, 1]))
-    assert np.array_equal(client.clauses, server.clauses)
+    assert np.array_equal(client.clauses, server.pool.clauses)
 
 
 def test_a_new_offer_replaces_the_old_one_and_slots_left_over_fall_silent() -> None:
@@ -91,11 +94,11 @@ def test_a_new_offer_replaces_the_old_one_and_slots_left_over_fall_silent() -> N
     METHOD.take_offer(server, 1, make_offer([5], [0]), round=1)
     server.head += 1
     METHOD.take_offer(server, 0, make_offer([9], [0]), round=4)
-    assert server.clauses.sum(axis=1).tolist() == [1, 0, 1]
+    assert server.pool.clauses.sum(axis=1).tolist() == [1, 0, 1]
     assert server.head[0].tolist() == [1, 0, 0, 1]
     METHOD.take_offer(server, 0, make_offer([9, 10, 11], [0]), round=8)
-    assert server.clauses.argmax(axis=1).tolist() == [9, 10, 5, 11]
-    assert server.owners.tolist() == [0, 0, 1, 0]
+    assert server.pool.clauses.argmax(axis=1).tolist() == [9, 10, 5, 11]
+    assert server.pool.owners.tolist() == [0, 0, 1, 0]
 
 
 def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest() -> None:
@@ -104,6 +107,7 @@ def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest()
     METHOD.take_offer(server, 1, make_offer([], [1], n_examples=10), round=1)
     a = Change(np.array([[2, 4], [4, 0]]), np.array([0, -1]), NONE_RIGHT)  # scales 1 and 1/2
     b = Change(np.array([[6, 2]]), np.array([1]), NONE_RIGHT)  # scale 2
+    server.members[0].told = server.members[1].told = 1
     METHOD.merge(server, {0: a, 1: b})
     assert server.head.tolist() == [[2, 4], [4.5, 1], [0, 0]]  # (30 * 2 + 10 * 12) / 40, (30 * 0 + 10 * 4) / 40
     METHOD.merge(server, {1: b})
@@ -116,12 +120,12 @@ def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest()
 
 def test_blend_is_the_one_that_most_validation_examples_of_all_favour() -> None:
     server = make_server()
-    server.members = {k: Member(np.array([True, False, False]), 1, 1) for k in (0, 1)}
-    zero = np.zeros((1, 1), np.int8), np.zeros(1, np.int8)
-    METHOD.merge(server, {0: Change(*zero, NONE_RIGHT)})
+    server.members = {k: Member(np.array([True, False, False]), 1, 9, 1) for k in (0, 1)}
+    METHOD.merge(server, {0: Change(*EMPTY_ROWS, NONE_RIGHT)})
     assert server.blend == 1  # nobody has validation examples
     METHOD.merge(
-        server, {0: Change(*zero, np.array([9, 8, 5, 5, 5, 5])), 1: Change(*zero, np.array([1, 5, 5, 6, 5, 5]))}
+        server,
+        {0: Change(*EMPTY_ROWS, np.array([9, 8, 5, 5, 5, 5])), 1: Change(*EMPTY_ROWS, np.array([1, 5, 5, 6, 5, 5]))},
     )
     assert server.blend == 0.25
 
@@ -144,12 +148,11 @@ def test_a_change_is_what_training_adds_to_the_head_as_it_arrived() -> None:
     server = make_server()
     METHOD.take_offer(server, 0, offer, round=1)
     METHOD.take_clauses(client, METHOD.find_news(server, [0])[0], site)
-    sent = Head(np.array([[3, 1, 0], [0, -1, 2]], np.int8), np.array([-1, 0], np.int8), 2.0)
+    sent = Head(None, np.array([[3, 1, 0], [0, -1, 2]], np.int8), np.array([-1, 0], np.int8), 2.0)
     change = METHOD.improve(client, sent, site)
     assert client.head.tolist() == [[1.5, 0.5, 0], [0, -1, 2]]
     assert (change.rows.shape, np.abs(change.rows).max() <= 7, client.blend) == ((2, 3), True, 2.0)
-    assert change.n_right.tolist() == METHOD.try_blends(client, site).tolist()
-    assert site.notes["validation_accuracy"] == change.n_right[BLENDS.index(2.0)] / len(site.val.y)
+    assert change.n_right.tolist() == METHOD.count_right(client, site.val).tolist()
 
 
 def test_only_held_classes_are_guessed() -> None:
@@ -162,13 +165,14 @@ def test_only_held_classes_are_guessed() -> None:
     assert np.mean(guessed == site.train.y) > 0.9
 
 
-def make_fleet(method: ClausePool, **conditions: float) -> LocalFleet:
-    parts = {
-        k: (site.train, site.val, site.train)
-        for k in range(4)
-        for site in [make_site([k % 3] * 9 + [(k + 1) % 3] * 9, k)]
-    }
-    home = Home(method, TASK, ClientData(((0, parts),)), seed=0)
+def make_parts(shift: int = 0) -> dict[int, tuple[Examples, Examples, Examples]]:
+    """Client k holds two classes, from k + shift on."""
+    sites = [make_site([(k + shift) % 3] * 9 + [(k + shift + 1) % 3] * 9, k) for k in range(4)]
+    return dict(enumerate((site.train, site.val, site.train) for site in sites))
+
+
+def make_fleet(method: ClausePool, *later: tuple[int, dict[int, Any]], **conditions: float) -> LocalFleet:
+    home = Home(method, TASK, ClientData(((0, make_parts()), *later)), seed=0)
     return LocalFleet(home, Conditions(**conditions), lambda what, done, total: None, 2)  # type: ignore[arg-type]
 
 
@@ -182,7 +186,7 @@ def test_clauses_travel_once_and_then_only_the_head() -> None:
         steps.append({step for (step,) in fleet.ledger.totals("step")})
     fleet.close()
     assert steps == [{"offer", "take_clauses", "improve"}, {"improve"}]
-    assert len(server.clauses) == 8  # of each client one for each of its two classes
+    assert len(server.pool.clauses) == 8  # of each client one for each of its two classes
 
 
 def test_the_control_sends_nothing() -> None:
@@ -207,8 +211,149 @@ def test_a_refresh_that_is_lost_is_asked_for_again_before_the_head() -> None:
         fleet.begin(number)
         method.run_round(server, fleet)
     fleet.close()
-    assert len(server.clauses) == 8
+    assert len(server.pool.clauses) == 8
     assert min(member.offered for member in server.members.values()) > 4
+
+
+def play(method: ClausePool, n_rounds: int, fleet: LocalFleet) -> tuple[Server, list[int], list[int]]:
+    """The server, the bytes of each round, and how many of all 72 test examples were right after it."""
+    server, sent, right = method.start_server(fleet.home.task, fleet), [], []
+    for number in range(1, n_rounds + 1):
+        fleet.begin(number)
+        method.run_round(server, fleet)
+        sent.append(fleet.ledger.total().sent_bytes)
+        right.append(sum(score.n_correct for score in fleet.evaluate()))
+    fleet.close()
+    return server, sent, right
+
+
+def test_a_refreshed_pool_follows_the_drift_and_an_old_one_does_not() -> None:
+    """From round 4 on clients hold other classes."""
+    small: dict[str, Any] = {"n_clauses": 10, "epochs": 20, "threshold": 10, "n_offered": 1, "min_examples": 2}
+    old, new = ClausePool(**small), ClausePool(**small, refresh_every=4)
+    _, _, right_old = play(old, 14, make_fleet(old, (4, make_parts(shift=1))))
+    server, _, right_new = play(new, 14, make_fleet(new, (4, make_parts(shift=1))))
+    assert np.mean(right_old[8:]) < 40
+    assert np.mean(right_new[8:]) > 65
+    assert len(server.pool.clauses) == 8  # replaced, not heaped up
+
+
+def test_clients_that_came_together_are_refreshed_apart() -> None:
+    method = ClausePool(n_offered=1, refresh_every=4)
+    server = make_server()
+    for client in range(4):
+        method.take_offer(server, client, make_offer([client], [0]), round=1)
+    due = [[k for k in range(4) if method.is_due(server.members[k], number)] for number in (2, 3, 4, 5)]
+    assert due == [[3], [2, 3], [1, 2, 3], [0, 1, 2, 3]]  # asked in turn, each would be due alone
+    method.take_offer(server, 3, make_offer([3], [0]), round=2)
+    assert not method.is_due(server.members[3], 5)
+    assert method.is_due(server.members[3], 6)
+
+
+def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> None:
+    method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2, patience=3)
+    fleet = make_fleet(method)
+    server, sent, right = play(method, 12, fleet)
+    assert sent[0] > 0 == sent[-1]
+    assert right[-1] == right[-2] > 65
+    end = server.best_round + method.patience
+    assert [n_bytes > 0 for n_bytes in sent] == [number <= end for number in range(1, 13)]
+    method.take_offer(server, 3, make_offer([5], [0]), round=13)
+    assert method.is_wanted(server, 0, 14)
+
+
+def test_at_the_end_whoever_was_away_still_gets_the_head_once() -> None:
+    method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2, patience=4)
+    server, sent, _ = play(method, 60, make_fleet(method, participation=0.5))
+    end = server.best_round + method.patience
+    assert min(member.heard for member in server.members.values()) >= end
+    assert sent[-1] == 0
+
+
+def test_progress_is_of_all_who_were_ever_heard_whoever_takes_part() -> None:
+    server = make_server()
+    server.members = {k: Member(np.array([True, False, False]), 1, 10, 1) for k in (0, 1)}
+    change = {share: Change(*EMPTY_ROWS, np.full(len(BLENDS), share)) for share in (2, 8, 9)}
+    METHOD.see_progress(server, {0: change[8], 1: change[2]}, 1)
+    assert (server.best, server.best_round) == (0.5, 1)
+    METHOD.see_progress(server, {0: change[8]}, 2)  # no better, though 80 % of those who took part
+    assert (server.best, server.best_round) == (0.5, 1)
+    METHOD.see_progress(server, {1: change[9]}, 3)
+    assert (server.best, server.best_round) == (0.85, 3)
+
+
+def test_a_pool_may_arrive_in_portions_and_each_clause_is_learned_by_those_who_know_it() -> None:
+    server = make_server()
+    server.n_told, server.n_known = 2, 3
+    METHOD.take_offer(server, 0, make_offer([3, 4], [0, 1], n_examples=30), round=1)
+    METHOD.take_offer(server, 1, make_offer([5, 6], [1], n_examples=10), round=1)
+    client, told = METHOD.start_client(TASK, make_site([1, 2])), []
+    for _ in range(3):
+        for news in METHOD.find_news(server, [1]).values():
+            METHOD.take_clauses(client, news, make_site([1, 2]))
+            server.members[1].told = int(server.pool.serials[news.is_new].max())
+        slots = METHOD.tell_head(server, 1).slots
+        told.append(None if slots is None else slots.tolist())
+    assert told == [[True, True, False, False], [True, True, True, False], [True, True, True, False]]
+    METHOD.improve(client, METHOD.tell_head(server, 1), make_site([1, 2]))
+    assert client.head.shape[1] == 4  # bias and three slots
+    a = Change(np.array([[0, 0, 0], [2, 2, 2]]), np.array([0, 0]), NONE_RIGHT)
+    b = Change(np.array([[6, 6, 6, 6]]), np.array([0]), NONE_RIGHT)
+    server.members[0].told = 2
+    METHOD.merge(server, {0: a, 1: b})
+    assert server.head[1].tolist() == [3, 3, 3, 6, 0]  # (30 * 2 + 10 * 6) / 40; the third slot is known to one alone
+
+
+@pytest.mark.parametrize("budget", [3_000, 4_000, 10_000])
+def test_a_budget_is_kept_by_fewer_clauses_more_rounds_or_a_smaller_pool(budget: int, tmp_path: Path) -> None:
+    small = ["method.epochs=2", "method.n_clauses=10", "method.min_examples=2", "method.n_offered=3"]
+    config = read_config(None, ["method.name=clausepool", "rounds=6", "data.clients=12", f"budget={budget}B", *small])
+    run(config, tmp_path / "run")
+    kept = read_config(tmp_path / "run" / "config.toml").method
+    assert isinstance(kept, ClausePool)
+    assert kept.budget_bytes == budget
+    n_known, n_told = kept.plan(task := Task((8, 8, 4), 10, 12, levels=4))
+    assert bound_bytes(kept.list_messages(task, n_known, n_told)) <= budget
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert 0 < max(row["busiest_bytes"] for row in rows) <= budget
+
+
+def test_more_bytes_buy_a_larger_pool_then_faster_and_then_more_clauses_of_each() -> None:
+    task, plans = Task((28, 28), 10, 100), []
+    for budget in (5_000, 15_000, 25_000, 40_000, 100_000):
+        config = keep_budget(
+            read_config(None, ["method.name=clausepool", f"budget={budget}B"]), task, lambda line: None
+        )
+        assert isinstance(config.method, ClausePool)
+        plans.append((config.method.n_offered, *config.method.plan(task)))
+    assert [n_offered for n_offered, _, _ in plans] == [1, 1, 1, 1, 2]
+    assert plans[0][1] < plans[1][1] < plans[2][1] == plans[3][1] == 1000  # of each client and class one
+    assert plans[0][2] == plans[1][2] == 20 < plans[2][2] < plans[3][2]
+
+
+@pytest.mark.parametrize(
+    "task", [Task((12,), 3, 4), Task((8, 8), 3, 4), Task((8, 8, 6), 3, 4, levels=2), Task((24, 24, 3), 3, 4)]
+)
+def test_any_shape_of_example_will_do_colour_images_too(task: Task) -> None:
+    rng, method = np.random.default_rng(0), ClausePool(n_clauses=4, epochs=3, threshold=5, min_examples=2)
+    y = np.repeat([0, 1, 2], 8)
+    x = (rng.random((24, *task.input_shape)) < 0.3).astype(np.uint8)
+    x[y == 1] = 0  # dark
+    x[y == 2] = 1
+    parts = dict.fromkeys(range(4), (Examples(x, y),) * 3)
+    home = Home(method, task, ClientData(((0, parts),)), seed=0)
+    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
+    server, _, right = play(method, 3, fleet)
+    assert len(server.pool.clauses) == 4 * 3 * 2
+    assert right[-1] > 80  # of 96
+
+
+def test_a_head_on_a_pool_of_any_size_stays_calm_for_many_rounds() -> None:
+    for n_offered in (1, 10):
+        method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=n_offered, min_examples=2)
+        server, _, right = play(method, 40, make_fleet(method))
+        assert min(right[5:]) > 65
+        assert np.abs(server.head).max() < 100
 
 
 def test_no_round_costs_more_than_the_costliest(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import csv
 import json
+from collections import Counter, defaultdict
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
@@ -123,6 +124,9 @@ def test_the_server_splits_by_the_mean_similarity_of_pairs_and_notes_what_is_aff
     with closing(open_fleet(method, [[0, 1], [0, 2], [0, 1]])) as fleet:
         made = method.start_server(fleet.home.task, fleet)
     assert made.similarity == pytest.approx((1 / 3 + 1 + 1 / 3) / 3, abs=0.05)
+    clients, alike = fleet.pair_notes["similarity"]
+    assert clients == [0, 1, 2]
+    assert made.similarity == pytest.approx((alike[0, 1] + alike[0, 2] + alike[1, 2]) / 3)
     assert made.shared is not None
     assert made.shared.n_clauses == 7  # 20 * 0.5^0.55 = 13.7 -> 13 private
     assert (fleet.notes["n_affordable"], fleet.notes["n_affordable_by_paper"]) == (10, 10)
@@ -394,11 +398,16 @@ def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
 def test_no_client_exceeds_the_budget_in_any_round_and_what_it_allows_is_shared(budget: int, tmp_path: Path) -> None:
     settings = [f"budget={budget}B", "method.reestimate_every=2"]
     run(read_config(None, [*DIGITS, *settings]), tmp_path / "run")
-    spent: dict[tuple[int, int], int] = {}
+    spent: dict[int, Counter[int]] = defaultdict(Counter)
     for row in read_rows(tmp_path / "run", "traffic"):
-        spent[row["client"], row["round"]] = spent.get((row["client"], row["round"]), 0) + row["sent_bytes"]
-    assert 0 < max(spent.values()) <= budget
-    notes = read_rows(tmp_path / "run", "metrics")[0]["notes"]
+        spent[row["round"]][row["client"]] += row["sent_bytes"]
+    rows = read_rows(tmp_path / "run", "metrics")
+    assert [row["busiest_bytes"] for row in rows] == [max(spent[number].values()) for number in range(5)]
+    assert {row["budget_bytes"] for row in rows} == {budget}
+    assert 0 < max(row["busiest_bytes"] for row in rows) <= budget
+    for row in rows[1:]:
+        assert row["notes"]["n_shared"] >= row["notes"]["n_shared_by_paper"]
+    notes = rows[0]["notes"]
     assert notes["n_affordable"] >= notes["n_affordable_by_paper"]
     assert (notes["n_affordable"] > 0) == (budget > 300)
     assert f"budget_bytes = {budget}" in (tmp_path / "run" / "config.toml").read_text()

@@ -27,7 +27,7 @@ def vote(label: int, *weights: int) -> Vote:
 
 
 def test_a_centre_is_the_mean_of_the_votes_and_of_itself_with_one_vote() -> None:
-    server = Server()
+    server = Server(n_classes=3)
     sent = METHOD.merge(server, [vote(1, 4, -5), vote(2, 8, 8), vote(1, 7, -10)])
     assert {label: centre.tolist() for label, centre in server.centres.items()} == {1: [5.5, -7.5], 2: [8, 8]}
     assert {label: each.weights.tolist() for label, each in sent.items()} == {1: [5, -7], 2: [8, 8]}  # towards zero

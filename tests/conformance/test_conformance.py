@@ -3,7 +3,6 @@
 import json
 from collections.abc import Generator, Sequence
 from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from laconic.algorithm import state_type
 from laconic.algorithms import METHODS, Method, load_method
-from laconic.fleets import FLEETS
+from laconic.fleets import FLEETS, load_fleet
 from laconic.fleets.host import Reply, Request
 from laconic.runs.config import Config, read_config
 from laconic.runs.run import resume, run
@@ -21,8 +20,27 @@ TOYS = (
     Method("mean-label", "toys", "mean_label:MeanLabel", "none", "a mean"),
     Method("rumour", "toys", "rumour:Rumour", "none", "bits and whispers"),
 )
-SMALL = {"n_clauses": 8, "epochs": 1, "threshold": 20, "min_examples": 2}  # of those settings that a method has
+SMALL = {
+    "n_clauses": 8,
+    "epochs": 1,
+    "threshold": 20,
+    "min_examples": 2,
+    "n_features": 20,
+    "aux_model": "shuffle-small",
+    "cps_dims": 5,
+    "ppa": "true",
+    "cpkd": "true",
+    "server_epochs": 3,
+    "head_epochs": 1,
+    "tune_epochs": 1,
+}  # of those settings that a method has
 N_CLIENTS, N_ROUNDS = 5, 3
+
+
+@pytest.fixture(autouse=True)
+def _fleet_can_run(request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params.get("fleet") == "ray":
+        request.getfixturevalue("ray_nodes")
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +76,8 @@ def make_data(folder: Path, owned_classes: list[list[int]], n_each: int = 6) -> 
 def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
     names = {field.name for field in fields(load_method(method))}
     small = [f"method.{name}={value}" for name, value in SMALL.items() if name in names]
+    if "training" in names:  # of a network small enough that a round is nothing
+        small += ["method.training.model=resnet-small", "method.training.batch=8", "method.training.epochs=1"]
     common = [
         "data.partition=natural",
         "data.group=owner",
@@ -72,7 +92,7 @@ def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
 
 def read_all(folder: Path) -> dict[str, bytes]:
     """Everything that must not depend on where, when and by how many workers it was made."""
-    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "traffic")]
+    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "traffic")]
     files += (folder / "checkpoints").glob("*.safetensors")
     return {file.name: file.read_bytes() for file in files}
 
@@ -154,7 +174,7 @@ def test_runs_with_a_client_of_one_class_and_a_class_nobody_has(method: str, fle
 def test_ledger_is_what_was_handed_over_and_metrics_are_the_ledger(
     method: str, fleet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = getattr(import_module(f"laconic.fleets.{fleet}"), FLEETS[fleet])
+    kind = load_fleet(fleet)
     handed_over = {"down": 0, "up": 0, "peer": 0}
 
     class Weighing(kind):

@@ -135,7 +135,7 @@ def test_name_at_column_tests_every_group_on_its_own(tmp_path):
         assert sorted(np.concatenate([made.x_train, made.x_test]).ravel()) == sorted(x.ravel())
         assert made.y_train.tolist() == [y[int(i)] for i in made.x_train.ravel()]
         assert made.classes == ("no", "yes")
-    with pytest.raises(ValueError, match="no column room; there are: speaker"):
+    with pytest.raises(ValueError, match="no column room; there are: label, speaker"):
         load("words@room", tmp_path)
 
 
@@ -203,3 +203,11 @@ def test_unknown_name_gets_suggestions(tmp_path):
         load("fashion_mnits", tmp_path)
     with pytest.raises(ValueError, match="Closest: garden"):
         load("gardn", tmp_path)
+
+
+def test_label_as_the_column_pools_the_set_and_tests_on_a_quarter_of_each_class() -> None:
+    whole, parted = load("digits"), load("digits@label")
+    counts = np.bincount(whole.y_train) + np.bincount(whole.y_test)
+    assert np.bincount(parted.y_test).tolist() == (counts // 4).tolist()
+    assert (np.bincount(parted.y_train) + np.bincount(parted.y_test)).tolist() == counts.tolist()
+    assert parted.classes == whole.classes

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from laconic.data import PARTITIONS, Partition, Partitioning, from_arrays, load, partition
 from laconic.data.tables import draw_log_dirichlet, round_table
 
-DRAWN = [name for name in PARTITIONS if name != "natural"]
+DRAWN = [name for name in PARTITIONS if name not in ("natural", "dirichlet-sampled")]  # every example once
 SKEWED = ["dirichlet", "dirichlet-equal", "shards", "windows"]
 
 
@@ -382,3 +382,28 @@ def test_rounding_keeps_rows_and_columns(weights, columns):
     np.testing.assert_array_equal(table.sum(axis=1), rows)
     np.testing.assert_array_equal(table.sum(axis=0), columns)
     assert (table >= np.floor(exact)).all()
+
+
+def test_sampled_clients_have_as_many_each_by_one_mix_of_labels_and_may_share_examples():
+    dataset = make(8000, 4000)
+    chosen = Partitioning("dirichlet-sampled", 20, 0.3, validation=0.1, train_samples=300, test_samples=200)
+    parts = partition(dataset, chosen, 0)
+    train, test = count(dataset, parts)
+    assert (train.sum(axis=1) == 300).all()
+    assert (test.sum(axis=1) == 200).all()
+    assert np.abs(train / 300 - test / 200).max() < 0.15  # two draws from the same mix
+    assert ((train / 300) > 0.5).any(axis=1).sum() >= 5  # which differ
+    for share in parts.shares:
+        mine = np.concatenate([share.train, share.val])
+        assert len(np.unique(mine)) == 300
+        assert len(share.val) == 30
+    everyone = np.concatenate([share.train for share in parts.shares])
+    assert len(np.unique(everyone)) < len(everyone)
+    assert partition(dataset, chosen, 0).sha256 == parts.sha256 != partition(dataset, chosen, 1).sha256
+
+
+def test_sampling_more_than_a_label_has_is_refused_with_how_many_it_has():
+    with pytest.raises(ValueError, match=r"data\.test_samples <= [0-9]+"):
+        partition(make(), Partitioning("dirichlet-sampled", 3, 0.1, train_samples=100, test_samples=400), 0)
+    with pytest.raises(ValueError, match=r"train_samples"):
+        Partitioning("dirichlet-sampled", train_samples=1)

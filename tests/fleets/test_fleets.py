@@ -205,3 +205,13 @@ class Scribbler(Solo):
     @on_client
     def scribble(self, client: Hoard, board: Board, site: Site) -> None:
         board.bits[0] = True
+
+
+def test_a_matrix_is_noted_of_as_many_clients_as_it_has_rows_and_only_for_its_round(open_local) -> None:
+    fleet = open_local(MeanLabel())
+    fleet.note_pairs([2, 5], alike=np.eye(2))
+    assert fleet.pair_notes["alike"][0] == [2, 5]
+    with pytest.raises(ValueError, match=r"alike is \(2, 2\); a row and a column for each of 3 clients"):
+        fleet.note_pairs([1, 2, 3], alike=np.eye(2))
+    fleet.begin(1)
+    assert not fleet.pair_notes

@@ -51,8 +51,12 @@ def write_run(
     level=0.93,
     drift=False,
     gossip=False,
+    splits=False,
 ):
-    """level is the accuracy it tends to; the partition is that of the seed unless partition_seed says otherwise."""
+    """level is the accuracy it tends to; the partition is that of the seed unless partition_seed says otherwise.
+
+    splits: its clients have a private and a shared model, of whose split it notes all a method may, under a budget.
+    """
     folder.mkdir(parents=True)
     rng = np.random.default_rng([seed, len(method)])
     text = CONFIG.format(
@@ -95,6 +99,10 @@ def write_run(
                 }
             )
         scores += evaluated
+        if splits:
+            for line in evaluated:
+                private = round(0.6 + 0.06 * line["client"] % 0.4, 4)
+                line["notes"] |= {"private_accuracy": private, "shared_accuracy": round(0.5 + 0.02 * number, 4)}
         shares = np.array([line["accuracy"] for line in evaluated])
         sums = {way: [r for r in rows if r["direction"] == way] for way in ("up", "down", "peer")}
         metrics.append(
@@ -115,6 +123,17 @@ def write_run(
                 "notes": {"clauses_shared": 80 + 4 * number, "loss": float(np.exp(-number / 9)), "odd": float("nan")},
             }
         )
+        if splits:
+            spent = [sum(r["sent_bytes"] for r in rows if r["client"] == client) for client in range(clients)]
+            metrics[-1] |= {"busiest_bytes": max(spent), "budget_bytes": 2_000_000}
+            if number:
+                split = {"n_shared": 20 + number, "n_private": 80 - number, "n_shared_by_paper": 20, "similarity": 0.4}
+                metrics[-1]["notes"] |= split
+            else:
+                kinds = np.arange(clients) % 3
+                values = np.where(kinds[:, None] == kinds, 0.8, 0.1) + 0.1 * rng.random((clients, clients))
+                pairs = {"round": 0, "name": "similarity", "clients": list(range(clients))}
+                (folder / "pairs.jsonl").write_text(json.dumps(pairs | {"values": values.round(4).tolist()}) + "\n")
         times.append({"round": number, "seconds": 1.5 + rng.random(), "evaluate_seconds": 0.1})
     for name, lines in (("metrics", metrics), ("clients", scores), ("traffic", traffic), ("times", times)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

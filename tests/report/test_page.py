@@ -57,7 +57,7 @@ def test_its_numbers_are_those_of_the_records(tmp_path):
         assert f"<td>{format_bytes(sent)}" in text
     (row,) = figures["clients"]["views"][0]["rows"]
     assert row["dots"] == [[s.client, s.accuracy, s.n_correct, s.n_test] for s in run.scores]
-    assert figures["labels"]["views"][0]["counts"] == [list(counts) for counts in run.partition.start.train]
+    assert figures["labels"]["views"][0]["values"] == [list(counts) for counts in run.partition.start.train]
     paper, packed, coded, entropy = (
         sum(part["value"] for part in bar["segments"]) for bar in figures["stages"]["views"][0]["rows"]
     )
@@ -109,7 +109,7 @@ def test_a_failed_write_leaves_the_old_report(tmp_path):
 
 def test_five_hundred_clients_stay_small(tmp_path):
     folders = [
-        write_run(tmp_path / method, method=method, clients=500, rounds=3, classes=10, bytes_scale=scale)
+        write_run(tmp_path / method, method=method, clients=500, rounds=3, classes=10, bytes_scale=scale, splits=True)
         for method, scale in (("fedtm", 1), ("tpfl", 0.5), ("local-tm", 1))
     ]
     page = report(tmp_path, *folders)
@@ -121,11 +121,13 @@ def test_five_hundred_clients_stay_small(tmp_path):
 
 def test_a_browser_draws_every_figure(tmp_path):
     runs = [*write_several(tmp_path), write_run(tmp_path / "gossip", method="dispfl", gossip=True, drift=True)]
+    runs += [write_run(tmp_path / "split", method="cs-pfedtm", splits=True)]
     document = browse(report(tmp_path, *runs), tmp_path, "--window-size=1400,900", "--dump-dom")
     assert 'data-ready="yes"' in root_of(document)
     assert "data-error" not in root_of(document)
     names = re.findall(r'data-figure="([^"]+)"', document)
-    assert names[:7] == ["accuracy", "clients", "labels", "stages", "fields", "bytes", "seconds"]
+    before, after = ["accuracy", "clients", "gain", "models", "split", "pairs"], ["stages", "fields", "bytes"]
+    assert names[:12] == [*before, "labels", *after, "budget", "seconds"]
     for name in names:
         figure = document.split(f'data-figure="{name}"')[1].split("</figure>")[0]
         svg = re.search(r'<div class="plot".*?</svg>', figure, re.DOTALL)[0]
@@ -138,7 +140,7 @@ def test_a_browser_draws_every_figure(tmp_path):
 
 
 def test_every_view_draws_and_every_column_sorts(tmp_path):
-    page = report(tmp_path, *write_several(tmp_path))
+    page = report(tmp_path, *write_several(tmp_path), write_run(tmp_path / "split", method="cs-pfedtm", splits=True))
     walk = """<script>
       for (const input of document.querySelectorAll(".views input")) input.click();
       for (const select of document.querySelectorAll("select"))
@@ -170,6 +172,8 @@ def test_every_view_draws_and_every_column_sorts(tmp_path):
     said = re.search(r'data-said="([^"]*)"', root)[1]
     assert "round 4" in said
     assert "right" in said
+    assert "accuracy, shared: 58.0 %" in said
+    assert "clients " in said
 
 
 def test_names_from_the_records_cannot_become_code(tmp_path):
@@ -188,7 +192,9 @@ def test_names_from_the_records_cannot_become_code(tmp_path):
 
 @pytest.mark.parametrize("width", [400, 1400])
 def test_nothing_is_wider_than_the_window(tmp_path, width):
-    page = report(tmp_path, *write_several(tmp_path), write_run(tmp_path / "long", n_clauses=10**30, clients=40))
+    page = report(
+        tmp_path, *write_several(tmp_path), write_run(tmp_path / "long", n_clauses=10**30, clients=40, splits=True)
+    )
     # a window cannot be as narrow as a phone; a frame can
     frame, shot = tmp_path / "frame.html", tmp_path / "shot.png"
     inner = html.escape(page.read_text())

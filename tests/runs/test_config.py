@@ -5,13 +5,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laconic.algorithms import METHODS, Method
+from laconic.catalogue import list_rows
 from laconic.runs.config import (
     Config,
     ConfigError,
@@ -155,7 +156,7 @@ def test_the_template_reads_back_as_the_defaults_and_explains_each_setting(name:
         ('[method]\nname = "fedtmm"', "E110", ["exp.toml:2", '"fedtmm"', "Closest: fedtm", "laconic list methods"]),
         ('method = "fedtm"', "E102", ["exp.toml:1  method is a section; write method.name="]),
         ("[data]\nalpha = -0.1", "E102", ["exp.toml:2", "data.alpha = -0.1 must be"]),
-        ("[data]\n[data.alpha]\nx = 1", "E102", ["data.alpha = {x = 1} must be a number"]),
+        ("[data]\n[data.alpha]\nx = 1", "E102", ["exp.toml:3", "data.alpha is a setting and no section"]),
         ("[dta]\nalpha = 1", "E101", ["exp.toml:2", "unknown section dta", "Did you mean data?"]),
         ('[fleet]\nname = "proces"', "E102", ["exp.toml:2", "local, process", "Did you mean process?"]),
         ("[fleet]\nparticipation = 0", "E102", ["fleet.participation = 0.0 must be above 0"]),
@@ -227,3 +228,83 @@ def test_a_method_whose_extra_is_missing_says_what_to_install(monkeypatch: pytes
     with pytest.raises(ConfigError, match=r'needs .*pip install "laconic\[nn\]"') as caught:
         read_config(None, ["method.name=needy"])
     assert caught.value.code == "E140"
+
+
+def test_a_fleet_whose_extra_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "laconic.fleets.ray", raising=False)
+    with pytest.raises(ConfigError, match=r'fleet "ray" needs ray, .*pip install "laconic\[ray\]"') as caught:
+        read_config(None, ["fleet.name=ray"])
+    assert caught.value.code == "E140"
+
+
+# ---------------------------------------------------------------- groups of settings
+def test_a_group_is_read_from_its_section_and_from_settings(tmp_path: Path) -> None:
+    text = '[method]\nname = "fedrep"\nhead_epochs = 3\n[method.training]\nrate = 0.2\nmodel = "mlp"\n'
+    method: Any = read_text(tmp_path, text, "method.training.epochs=4").method
+    assert (method.head_epochs, method.training.rate, method.training.epochs) == (3, 0.2, 4)
+    assert (method.training.model, method.training.batch) == ("mlp", 32)
+    dotted: Any = read_text(tmp_path, 'method.name = "fedrep"\nmethod.training.rate = 0.2\n').method
+    assert dotted.training.rate == 0.2
+
+
+def test_a_group_keeps_the_defaults_that_its_method_gives_it() -> None:
+    method: Any = read_config(None, ["method.name=fedpac", "method.training.rate=0.5"]).method
+    assert (method.training.rate, method.training.momentum) == (0.5, find_method("fedpac")().training.momentum)  # type: ignore[attr-defined]
+    assert method.training.momentum != find_method("fedavg")().training.momentum  # type: ignore[attr-defined]
+
+
+def test_a_group_is_written_as_a_section_and_reads_back(tmp_path: Path) -> None:
+    settings = [
+        "method.name=fedrep",
+        "method.head_epochs=2",
+        "method.training.rate=0.125",
+        "method.training.prior=true",
+    ]
+    config = read_config(None, settings)
+    written = write_config(config)
+    document = tomllib.loads(written)
+    assert document["method"]["head_epochs"] == 2
+    assert (document["method"]["training"]["rate"], document["method"]["training"]["prior"]) == (0.125, True)
+    assert read_text(tmp_path, written) == config
+
+
+def test_a_groups_template_explains_each_of_its_settings(tmp_path: Path) -> None:
+    template, method = commented_template("fedrep"), cast(Any, find_method("fedrep")())
+    assert read_text(tmp_path, template) == read_config(None, ["method.name=fedrep"])
+    section = template.partition("[method.training]")[2].partition("\n[")[0].strip().splitlines()
+    settings = [line for line in section if not line.startswith("#")]
+    assert {line.partition(" = ")[0] for line in settings} == {f.name for f in dataclasses.fields(method.training)}
+    assert [line for line, above in zip(section[1:], section, strict=False) if is_bare(line, above)] == []
+
+
+def is_bare(line: str, above: str) -> bool:
+    return not line.startswith("#") and "  # " not in line and not above.startswith("#")
+
+
+def test_a_groups_settings_are_listed_by_their_full_keys() -> None:
+    rows = {row["key"]: row for row in list_rows("fedrep")}
+    assert rows["method.training.rate"]["default"] == 0.05
+    assert rows["method.training.rate"]["meaning"] == "learning rate"
+    assert rows["method.head_epochs"]["default"] == 10
+    assert "method.training" not in rows
+
+
+@pytest.mark.parametrize(
+    ("setting", "code", "words"),
+    [
+        ("method.training.ratee=1", "E101", "unknown key method.training.ratee  Did you mean rate?"),
+        ("method.rate=1", "E101", "unknown key method.rate  Did you mean method.training.rate?"),
+        ("method.training.head_epochs=1", "E101", "Did you mean method.head_epochs?"),
+        ("method.training=1", "E101", "unknown key method.training"),
+        ("method.trainin.rate=1", "E101", "unknown section method.trainin"),
+        ("method.training.rate=-1", "E102", "--set method.training.rate  method.training.rate = -1.0"),
+        ("method.training.epochs=1.5", "E102", "method.training.epochs = 1.5 must be a whole number"),
+        ("method.training.down=int3", "E102", "method.training.down"),
+    ],
+)
+def test_wrong_settings_of_a_group_are_refused_with_a_hint(setting: str, code: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config(None, ["method.name=fedrep", setting])
+    assert caught.value.code == code
+    assert words in str(caught.value)

@@ -16,7 +16,7 @@ def make_row(round: int, **changes: Any) -> dict[str, Any]:
     row = {"round": round, "accuracy_mean": 0.712, "accuracy_p10": 0.55, "accuracy_min": 0.5, "accuracy_pooled": 0.7}
     row |= {"upload_bytes": 16_100, "download_bytes": 30_200, "peer_bytes": 0}
     row |= {"paper_upload_bytes": 20_000.0, "paper_download_bytes": 40_000.0}
-    return row | {"n_sampled": 10, "n_replied": 10, "is_void": False, "notes": {}} | changes
+    return row | {"n_sampled": 10, "n_reached": 10, "n_replied": 10, "is_void": False, "notes": {}} | changes
 
 
 def show(display: Lines, first_round: int = 1) -> str:
@@ -49,6 +49,12 @@ def test_the_total_goes_on_where_a_resumed_run_was(tmp_path: Path) -> None:
     display = make_display(tmp_path)
     display.console = Console(file=io.StringIO())
     assert show(display, first_round=2).splitlines()[-1].endswith(" 185 kB")
+
+
+def test_rounds_played_again_after_a_loss_are_counted_once() -> None:
+    display = Lines(Console(file=io.StringIO()))
+    show(display)
+    assert show(display, first_round=2).splitlines()[-1].endswith(" 139 kB")  # rounds 1, 2 and 3
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,7 @@ def test_many_threads_may_report_at_once() -> None:
         display.started("title", 400, 1)
 
         def work(thread: int) -> None:
-            for number in range(1, 51):
+            for number in range(50 * thread, 50 * thread + 50):
                 display.progressed(number, thread, 8, "train")
                 display.finished_round(make_row(number), 0.1)
 
@@ -107,7 +113,7 @@ def test_many_threads_may_report_at_once() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert display.total_bytes == 8 * 50 * 46_300
+    assert sum(display.sent_bytes.values()) == 8 * 50 * 46_300
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59, "59 s"), (61, "1 min"), (4000, "1 h 7 min")])

@@ -35,7 +35,7 @@ def sets(*more: str) -> list[str]:
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "traffic")]
+    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "traffic")]
     files += (folder / "checkpoints").glob("*.safetensors")
     return {file.name: file.read_bytes() for file in files}
 
@@ -111,16 +111,45 @@ def test_checkpoints_leave_one_file_per_client_behind(tmp_path: Path) -> None:
     assert not list((tmp_path / "run").rglob("*.draft"))
 
 
-def test_a_dead_worker_process_is_named_and_the_run_can_go_on(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    process = start(folder, "--out", str(folder), *sets("rounds=500", "fleet.name=process"))
+def find_workers(process: subprocess.Popen[str]) -> list[int]:
+    command = ["pgrep", "-P", str(process.pid), "-f", "spawn_main"]
+    children = subprocess.run(command, check=False, capture_output=True, text=True)
+    return [int(pid) for pid in children.stdout.split()]
+
+
+def test_a_worker_process_killed_in_a_round_changes_nothing(tmp_path: Path) -> None:
+    run(read_config(None, SETTINGS), tmp_path / "whole")
+    folder = tmp_path / "hit"
+    process = start(folder, "--out", str(folder), *sets("fleet.name=process"))
     wait_for_round(process, folder, 2)
-    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
-    workers = [
-        int(pid) for pid in children.stdout.split() if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    os.kill(workers[0], signal.SIGKILL)
+    os.kill(find_workers(process)[0], signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "exit code -9" in err
+    assert read_all(folder) == read_all(tmp_path / "whole")
+
+
+def test_a_run_that_loses_a_worker_in_each_trial_of_a_round_gives_up_and_can_be_resumed(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    process = start(folder, "--out", str(folder), *sets("rounds=500", "checkpoint_every=500", "fleet.name=process"))
+    wait_for_round(process, folder, 2)
+    while process.poll() is None:
+        for worker in find_workers(process):
+            os.kill(worker, signal.SIGKILL)
+        time.sleep(0.05)
     _, err = process.communicate()
     assert process.returncode == 1
     assert "exit code -9" in err
     assert "resume the run" in err
+
+
+def test_a_run_begun_before_matrices_were_recorded_goes_on(tmp_path: Path) -> None:
+    settings = ["method.name=cs-pfedtm", "method.n_clauses=8", "data.clients=2", "rounds=1"]
+    run(read_config(None, settings), tmp_path / "run")
+    manifest = tmp_path / "run" / "checkpoints" / "manifest.json"
+    old = json.loads(manifest.read_text())
+    del old["lengths"]["pairs.jsonl"]
+    manifest.write_text(json.dumps(old))
+    (tmp_path / "run" / "DONE.json").unlink()
+    (tmp_path / "run" / "pairs.jsonl").unlink()
+    assert resume(tmp_path / "run").rounds == 1

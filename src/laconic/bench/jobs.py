@@ -37,6 +37,8 @@ class Job:
         return {name: value for name, value in asdict(self).items() if name not in ("title", "dataset", "rule")}
 
 
+NETWORK_JOBS = ("fedavg", "fedpurin")  # of laconic bench networks: methods
+
 JOBS = {
     "A": Job("Fashion-MNIST, adaptive, patch 5x5", "fashion_mnist", "adaptive", 6000, 2000, 200, (5, 5), 5),
     "B": Job("Fashion-MNIST, pixel > 75, patch 10x10", "fashion_mnist", "above", 6000, 2000, 100, (10, 10), 5),

@@ -38,7 +38,8 @@ class Dataset:
 def load(name: str, folder: Path | None = None, *, download: bool = False) -> Dataset:
     """A name of KNOWN, the name of any .npz in the folder, or a path that ends with .npz.
 
-    NAME@COLUMN is NAME with a quarter of the examples of each group, e.g. of each speaker, for the test.
+    NAME@COLUMN is NAME with a quarter of the examples of each group, e.g. of each speaker, for the test; with label as
+    the column, a quarter of each class.
     """
     base, is_split, column = name.rpartition("@")
     if is_split and not column.endswith(".npz"):
@@ -87,9 +88,10 @@ def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = ""
 
 def _split_groups(dataset: Dataset, column: str) -> Dataset:
     """Train and test pooled and parted anew, so that whoever has training examples, if not too few, is tested."""
-    if column not in dataset.groups:
-        raise ValueError(f"{dataset.name} has no column {column}; there are: {', '.join(dataset.groups) or 'none'}")
-    is_test = every_fourth(np.concatenate(dataset.groups[column]))
+    columns = {"label": (dataset.y_train, dataset.y_test)} | dataset.groups
+    if column not in columns:
+        raise ValueError(f"{dataset.name} has no column {column}; there are: {', '.join(columns)}")
+    is_test = every_fourth(np.concatenate(columns[column]))
     pools = {"x": (dataset.x_train, dataset.x_test), "y": (dataset.y_train, dataset.y_test), **dataset.groups}
     arrays = {"classes": np.array(dataset.classes)}
     for key, halves in pools.items():

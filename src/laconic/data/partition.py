@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.datasets import Dataset
-from laconic.data.tables import draw_test_table, draw_train_table
+from laconic.data.tables import draw_log_dirichlet, draw_test_table, draw_train_table
 
 Indices = NDArray[np.int64]
 PARTITIONS = {
     "iid": "all clients alike",
     "dirichlet": "labels and sizes differ: a Dirichlet draw over clients for each label",
     "dirichlet-equal": "labels differ, sizes do not",
+    "dirichlet-sampled": "each draws a mix of labels and a few examples by it, which others may draw too",
     "shards": "each has a few pieces of the examples sorted by label",
     "windows": "each has a few labels in a row, shared evenly with others who have them",
     "quantity": "only sizes differ",
@@ -31,14 +32,16 @@ _STREAM = 0xDA7A  # keeps these draws apart from all others made from the same s
 class Partitioning:
     """How examples are dealt out; part of the [data] section."""
 
-    partition: str = "dirichlet"  # iid, dirichlet, dirichlet-equal, shards, windows, quantity or natural
+    partition: str = "dirichlet"  # iid, dirichlet, dirichlet-equal or -sampled, shards, windows, quantity or natural
     clients: int = -1  # how many; with natural the so many largest, 0 = all; -1: 10, with natural all
-    alpha: float = 0.1  # dirichlet, dirichlet-equal, quantity: small = clients differ more (0.01 to 1), 100 = hardly
+    alpha: float = 0.1  # the dirichlets, quantity: small = clients differ more (0.01 to 1), 100 = hardly
     labels: int = 2  # shards, windows: labels per client (1 to 20)
     group: str = ""  # natural: which column, e.g. "speaker"
     validation: float = 0.1  # share of a client's training examples set aside, label by label; 0 = none
     min_samples: int = -1  # fewest training examples of a client, before any are set aside; -1: 10, with natural 2
     drift_round: int = 0  # from this round on clients have other shares, drawn anew; 0 = never
+    train_samples: int = 500  # dirichlet-sampled: a client's training examples, before any are set aside
+    test_samples: int = 100  # dirichlet-sampled: a client's test examples
 
     def __post_init__(self) -> None:
         if self.partition not in PARTITIONS:
@@ -72,6 +75,11 @@ class Partitioning:
             )
         if self.min_samples < 1:
             raise ValueError(f"data.min_samples = {self.min_samples} must be >= 1 (10 typical).")
+        if self.train_samples < 2 or self.test_samples < 1:
+            raise ValueError(
+                f"data.train_samples = {self.train_samples}, data.test_samples = {self.test_samples} must be >= 2 and "
+                ">= 1 (500 and 100 typical)."
+            )
         if self.drift_round < 0 or (is_natural and self.drift_round):
             raise ValueError(
                 f"data.drift_round = {self.drift_round} must be 0 (never) or a round from 1 on, and 0 with natural, "
@@ -90,7 +98,7 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The shares of all clients; no example is in two of them."""
+    """The shares of all clients; no example is in two of them, unless clients sampled."""
 
     shares: tuple[Share, ...]
     drifted: tuple[Share, ...] | None = None  # from drift_round on
@@ -167,6 +175,8 @@ def _draw_phase(dataset: Dataset, settings: Partitioning, seed: int, phase: int)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM, phase)))
     if settings.partition == "natural":
         train, test = _split_by_group(dataset, settings)
+    elif settings.partition == "dirichlet-sampled":
+        train, test = _sample(dataset, settings, rng)
     else:
         table = draw_train_table(dataset, settings, rng, phase)
         train = deal(dataset.y_train, table, rng)
@@ -211,6 +221,30 @@ def set_aside(
     is_val = np.zeros(len(indices), np.bool_)
     is_val[chosen] = True
     return indices[~is_val], indices[is_val]
+
+
+def _sample(dataset: Dataset, settings: Partitioning, rng: np.random.Generator) -> tuple[list[Indices], list[Indices]]:
+    """Every client draws a mix of labels, and by it its own examples, none twice, whatever the others draw."""
+    mixes = np.exp(draw_log_dirichlet(len(dataset.classes), settings.clients, settings.alpha, rng)).T
+    drawn = []
+    for y, n_due, key in (
+        (dataset.y_train, settings.train_samples, "train_samples"),
+        (dataset.y_test, settings.test_samples, "test_samples"),
+    ):
+        of_label = [np.flatnonzero(y == label) for label in range(len(dataset.classes))]
+        if (n_fewest := min(map(len, of_label))) < n_due:
+            raise ValueError(
+                f"data.{key} = {n_due}: a client may draw all of one label, and {dataset.name} has one with "
+                f"{n_fewest} examples. Use data.{key} <= {n_fewest}."
+            )
+        tables = rng.multinomial(n_due, mixes / mixes.sum(axis=1, keepdims=True))
+        drawn.append(
+            [
+                np.sort(np.concatenate([rng.choice(of, n, replace=False) for of, n in zip(of_label, row, strict=True)]))
+                for row in tables
+            ]
+        )
+    return drawn[0], drawn[1]
 
 
 def _split_by_group(dataset: Dataset, settings: Partitioning) -> tuple[list[Indices], list[Indices]]:

@@ -8,14 +8,18 @@ if TYPE_CHECKING:
     from laconic.fleets.base import BaseFleet, Conditions
     from laconic.fleets.host import Home
 
-FLEETS = {"local": "LocalFleet", "process": "ProcessFleet"}
+FLEETS = {"local": "LocalFleet", "process": "ProcessFleet", "ray": "RayFleet"}
+
+
+def load_fleet(name: str) -> "type[BaseFleet]":
+    """Imports a fleet of FLEETS; what it needs beside the core is the extra of its name."""
+    found: type[BaseFleet] = getattr(import_module(f"laconic.fleets.{name}"), FLEETS[name])
+    return found
 
 
 def open_fleet(
     name: str, home: "Home", conditions: "Conditions", on_progress: Callable[[str, int, int], None], workers: int
 ) -> "BaseFleet":
-    """A fleet that is ready to be asked; close it when done."""
-    fleet: BaseFleet = getattr(import_module(f"laconic.fleets.{name}"), FLEETS[name])(
-        home, conditions, on_progress, workers
-    )
-    return fleet
+    """A fleet that is ready to be asked; close it when done. Workers 0: one per core, of all machines it runs on."""
+    kind: Callable[..., BaseFleet] = load_fleet(name)
+    return kind(home, conditions, on_progress, workers)

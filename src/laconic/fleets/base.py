@@ -7,7 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from laconic import wire
 from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
@@ -26,8 +30,9 @@ from laconic.fleets.host import (
     stream,
     write_slot,
 )
+from laconic.fleets.soundness import Limits, check_sound, find_limits
 from laconic.fleets.store import Store
-from laconic.state import freeze, thaw
+from laconic.state import Frozen, freeze
 from laconic.wire import Encoded, Hop, Ledger, Message, WireError
 
 T = TypeVar("T", Reply, Score)
@@ -35,6 +40,10 @@ T = TypeVar("T", Reply, Score)
 
 class OverBudget(Exception):
     """More bytes than a client may send and receive in a round."""
+
+
+class WorkerLost(Exception):
+    """A worker is gone, and with it what became of its clients since the last checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -72,46 +81,70 @@ class BaseFleet:
         self.sampled: Sequence[ClientId] = sorted(map(int, chosen))
         self.ledger = Ledger()
         self.notes: dict[str, float] = {}
+        self.pair_notes: dict[str, tuple[list[ClientId], NDArray[np.float64]]] = {}
         self.client_notes: dict[ClientId, dict[str, float]] = {}
         self.replied: set[ClientId] = set()
         self.n_lost = 0
         self.refused: list[str] = []  # replies that were no sound messages, in words
-        self._spent: Counter[ClientId] = Counter()
+        self.spent: Counter[ClientId] = Counter()  # bytes both ways
 
     def note(self, **numbers: float) -> None:
         self.notes |= {name: float(number) for name, number in numbers.items()}
 
+    def note_pairs(self, clients: Sequence[ClientId], **matrices: NDArray[np.float64]) -> None:
+        for name, matrix in matrices.items():
+            if matrix.shape != (len(clients), len(clients)):
+                raise ValueError(
+                    f"{name} is {matrix.shape}; a row and a column for each of {len(clients)} clients are due"
+                )
+            self.pair_notes[name] = (list(clients), matrix)
+
     def ask(
-        self, step: Callable[[Any, M, Site], R], messages: Mapping[ClientId, M], at_least: int = 1
+        self,
+        step: Callable[[Any, M, Site], R],
+        messages: Mapping[ClientId, M],
+        at_least: int = 1,
+        check: Callable[[M, Any], None] | None = None,
     ) -> dict[ClientId, R]:
         known = self._step(step)
         self._call += 1
         requests, links, sent = [], {}, {}
-        encoded: dict[tuple[int, int], tuple[Encoded, Message]] = {}  # a message that goes to many is encoded once
+        # a message that goes to many is encoded once, and its bytes are held once
+        encoded: dict[tuple[int, int, int | None], tuple[Encoded, Message]] = {}
         for client in self._check_clients(messages):
             message = messages[client]
             link = links[client] = self._links.get(client) or Link()
             agreed, base = link.held.get(known.name, (None, None))
             frame = self._encode(known, agreed, message, base.down if base else None, encoded)
             self._record(Hop(self.round, known.name, "down", client), message, frame[0])
-            sent[client] = frame[1] if message.schema else None
+            sent[client] = frame[1]
             requests.append(Request(known.name, client, self.round, self._call, frame[0].data))
         replies: dict[ClientId, Any] = {}
-        for reply in self._gather(requests):
-            client, link = reply.client, links[reply.client]
-            agreed, base = link.held.get(known.name, (None, None))
-            hop = Hop(self.round, known.name, "up", client)
+        answers: dict[ClientId, Message | Exception | None] = {}
+
+        def read(reply: Reply) -> None:
+            """As it comes, while other clients are still at work."""
+            _, base = links[reply.client].held.get(known.name, (None, None))
             try:
                 answer = self._decode(known, reply.encoded.data, base.up if base else None)
-            except WireError as error:  # what one client sends must not stop the others
-                self._record(hop, wire.EMPTY, Encoded(reply.encoded.data, {}))
-                self.refused.append(f"round {self.round}, client {client}: reply to {known.name} refused ({error})")
+                if check is not None and answer is not None:
+                    check(messages[reply.client], answer)
+                answers[reply.client] = answer
+            except (WireError, ValueError) as error:  # what one client sends must not stop the others
+                answers[reply.client] = error
+
+        for reply in self._gather(requests, read):
+            client, link, answer = reply.client, links[reply.client], answers[reply.client]
+            agreed, base = link.held.get(known.name, (None, None))
+            hop = Hop(self.round, known.name, "up", client)
+            if isinstance(answer, Exception):
+                self._refuse(hop, reply.encoded.data, str(answer))
                 continue
             if answer is not None:
-                self._record(hop, answer, reply.encoded)
+                self._record(hop, answer, self._itemise(reply.encoded, answer, base.up if base else None))
             if not self._is_lost(client):
                 replies[client] = answer
-                link.held[known.name] = (free_slot(agreed), Exchange(sent[client], answer))
+                link.held[known.name] = (free_slot(agreed), Exchange.of(sent[client], answer))
                 self._links.put(client, link)
         self.n_lost += len(requests) - len(replies)
         self.replied |= replies.keys()
@@ -129,8 +162,15 @@ class BaseFleet:
         self._call += 1
         senders = self._check_clients({sender for heard in neighbours.values() for sender in heard})
         publishing = [Request(published.name, client, self.round, self._call, is_published=True) for client in senders]
-        frames = {reply.client: reply.encoded for reply in self._gather(publishing) if reply.encoded.data}
-        answers = {sender: wire.decode(published.reply or Message, frame.data) for sender, frame in frames.items()}
+        frames, answers = {}, {}
+        for reply in self._gather(publishing):
+            try:
+                answer = self._decode(published, reply.encoded.data, None)
+            except (WireError, ValueError) as error:
+                self._refuse(Hop(self.round, published.name, "up", reply.client), reply.encoded.data, str(error))
+                continue
+            if answer is not None:
+                frames[reply.client], answers[reply.client] = self._itemise(reply.encoded, answer, None), answer
         self._call += 1
         absorbing = []
         for receiver in self._check_clients(neighbours):
@@ -178,6 +218,10 @@ class BaseFleet:
     @abstractmethod
     def _open_clients(self, files: dict[int, str], round: int) -> None: ...
 
+    def replace_lost(self) -> None:
+        """After WorkerLost: all workers are there again, but know of no client until a checkpoint is opened."""
+        raise NotImplementedError
+
     @abstractmethod
     def close(self) -> None: ...
 
@@ -202,51 +246,80 @@ class BaseFleet:
         agreed: int | None,
         message: Message,
         base: Message | None,
-        memo: dict[tuple[int, int], tuple[Encoded, Message]],
+        memo: dict[tuple[int, int, int | None], tuple[Encoded, Message]],
     ) -> tuple[Encoded, Message]:
         """The frame, and the message as both ends will hold it."""
         if type(message) is not step.message:
             raise TypeError(f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}")
-        key = (id(message), id(base))
+        key = (id(message), id(base), agreed)
         if key not in memo:
             kept = message.snapshot()
-            memo[key] = (wire.encode_detailed(kept, base) if message.schema else NOTHING, kept)
-        coded, kept = memo[key]
-        return Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
+            coded = wire.encode_detailed(kept, base) if message.schema else NOTHING
+            memo[key] = Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
+        return memo[key]
 
     def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
-        return wire.decode(step.reply, data, base).snapshot() if step.reply is not None and data else None
+        """WireError or ValueError for what no honest client sends."""
+        if step.reply is None or (not data and step.may_be_silent):
+            if data:
+                raise ValueError(f"{len(data)} bytes came, none were due")
+            return None
+        limits = self._largest.get(step.reply)
+        if limits and len(data) > limits.n_bytes:
+            raise ValueError(f"{len(data)} bytes came, at most {limits.n_bytes} were due")
+        answer = wire.decode(step.reply, data, base).snapshot()
+        check_sound(answer, limits)
+        return answer
+
+    def _itemise(self, encoded: Encoded, answer: Message, base: Message | None) -> Encoded:
+        """With the bytes of each field, which a reply from another machine does not tell."""
+        if encoded.fields:
+            return encoded
+        again = wire.encode_detailed(answer, base)
+        return again if again.data == encoded.data else encoded
+
+    @cached_property
+    def _largest(self) -> dict[type[Message], Limits]:
+        return find_limits(self.home.algorithm.costliest_round(self.home.task) or ())
+
+    def _refuse(self, hop: Hop, data: bytes, why: str) -> None:
+        """What came is counted, but not against the budget: else one liar could end the run."""
+        self.ledger.record(hop, wire.EMPTY, Encoded(data, {}))
+        self.refused.append(f"round {hop.round}, client {hop.client}: reply to {hop.step} refused ({why})")
 
     def _record(self, hop: Hop, message: Message, encoded: Encoded) -> None:
         self.ledger.record(hop, message, encoded)
         for client in (hop.client, hop.peer):
             if client is None:
                 continue
-            self._spent[client] += len(encoded.data)
+            self.spent[client] += len(encoded.data)
             limit = self.conditions.budget_bytes
-            if limit is not None and self._spent[client] > limit:
+            if limit is not None and self.spent[client] > limit:
                 raise OverBudget(
-                    f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self._spent[client]}, "
+                    f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self.spent[client]}, "
                     f"the budget is {limit}"
                 )
 
-    def _gather(self, requests: Sequence[Request]) -> list[Reply]:
-        """By client, so that the ledger does not depend on who was first."""
+    def _gather(self, requests: Sequence[Request], read: Callable[[Reply], None] = lambda reply: None) -> list[Reply]:
+        """By client, so that the ledger does not depend on who was first; read: of each as it comes."""
         if not requests:
             return []
-        replies = self._watch(self._perform(requests), requests[0].step, len(requests))
+        replies = self._watch(self._perform(requests), requests[0].step, len(requests), read)
         for reply in replies:
             if reply.notes:
                 self.client_notes.setdefault(reply.client, {}).update(reply.notes)
         return replies
 
-    def _watch(self, results: Generator[T], what: str, n_due: int) -> list[T]:
+    def _watch(
+        self, results: Generator[T], what: str, n_due: int, read: Callable[[T], None] = lambda result: None
+    ) -> list[T]:
         """All of them in order of client; those who watch hear of each."""
         self._on_progress(what, 0, n_due)
         done = []
         with closing(results):
             for result in results:
                 done.append(result)
+                read(result)
                 self._on_progress(what, len(done), n_due)
         return sorted(done, key=lambda result: result.client)
 
@@ -263,10 +336,11 @@ class BaseFleet:
         return freeze({"slots": {step: slot for step, (slot, _) in link.held.items()}} | held)
 
     def _thaw(self, _: ClientId, data: bytes) -> Link:
-        slots = thaw(data, {"slots": dict[str, int]})["slots"]
+        frozen = Frozen(data)
+        slots = frozen.thaw({"slots": dict[str, int]})["slots"]
         link = Link()
         for name, slot in slots.items():
             step = step_of(type(self.home.algorithm), name)
             kinds = {f"{name}/down": optional(step.message), f"{name}/up": optional(step.reply)}
-            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in thaw(data, kinds).values())))
+            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in frozen.thaw(kinds).values())))
         return link

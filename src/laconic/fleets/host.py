@@ -15,7 +15,7 @@ import numpy as np
 from laconic import wire
 from laconic.algorithm import Algorithm, ClientId, Examples, Site, Step, Task, state_type, step_of
 from laconic.fleets.store import Store
-from laconic.state import freeze, thaw
+from laconic.state import Frozen, freeze
 from laconic.wire import Encoded, Message, WireError
 
 START, SAMPLE, SERVER, SITE, LOSS = range(5)  # what a random stream is for
@@ -43,6 +43,15 @@ class Exchange(NamedTuple):
 
     down: Message | None
     up: Message | None
+
+    @classmethod
+    def of(cls, down: Message, up: Message | None) -> Exchange:
+        """Without what nothing is coded against."""
+        return cls(down if is_base(down) else None, up if up is not None and is_base(up) else None)
+
+
+def is_base(message: Message) -> bool:
+    return bool(message.schema) and not message.is_afresh
 
 
 @dataclass
@@ -74,6 +83,7 @@ class Score(NamedTuple):
     client: ClientId
     n_test: int
     n_correct: int
+    also: tuple[tuple[str, int], ...] = ()  # name and n_correct of each further prediction
 
 
 @dataclass(frozen=True)
@@ -120,19 +130,32 @@ class Host:
                 raise WireError(f"client {request.client} holds no earlier {step.name}, which this one builds on")
             message = self._decode(step, body, base.down if base else None)
             encoded, reply = encode_reply(step, run(message, site), base.up if base else None)
-            slots[free_slot(agreed)] = Exchange(message if message.schema else None, reply)
+            slots[free_slot(agreed)] = Exchange.of(message, reply)
         self.cells.put(request.client, cell)
         return Reply(request.client, encoded, site.notes)
+
+    def count_examples(self, request: Request) -> int:
+        return len(self.home.source.at(request.client, request.round)[0].y)
 
     def evaluate(self, client: ClientId, round: int) -> Score:
         test = self.home.source.at(client, round)[2]
         if not len(test.y):
             return Score(client, 0, 0)
-        predicted = self.home.algorithm.predict(self._cell(client).state, test.x)
-        return Score(client, len(test.y), int(np.count_nonzero(predicted == test.y)))
+        method, state = self.home.algorithm, self._cell(client).state
+        n_correct = int(np.count_nonzero(method.predict(state, test.x) == test.y))
+        others = method.predict_also(state, test.x)
+        also = tuple((name, int(np.count_nonzero(labels == test.y))) for name, labels in others.items())
+        return Score(client, len(test.y), n_correct, also)
 
     def state(self, client: ClientId) -> Any:
         return self._cell(client).state
+
+    def load(self, client: ClientId, data: bytes) -> None:
+        """The client as it was when dumped."""
+        self.cells.put(client, self._thaw(client, data))
+
+    def dump(self, client: ClientId) -> bytes:
+        return self._freeze(self._cell(client))
 
     def forget_decoded(self) -> None:
         self._decoded.clear()
@@ -178,13 +201,14 @@ class Host:
         return freeze({"state": cell.state, "held": list(held)} | held)
 
     def _thaw(self, _: ClientId, data: bytes) -> Cell:
-        keys = thaw(data, {"held": list[str]})["held"]
+        frozen = Frozen(data)
+        keys = frozen.thaw({"held": list[str]})["held"]
         expected: dict[str, Any] = {"state": state_type(type(self.home.algorithm), "client")}
         for key in keys:
             name, _, way = key.split("/")
             step = step_of(type(self.home.algorithm), name)
             expected[key] = optional(step.message if way == "down" else step.reply)
-        found = thaw(data, expected)
+        found = frozen.thaw(expected)
         cell = Cell(found["state"])
         for key in keys[:: len(Exchange._fields)]:
             name, slot, _ = key.split("/")

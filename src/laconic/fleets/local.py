@@ -1,5 +1,6 @@
 """Clients in this process, on threads: training releases the interpreter lock."""
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
@@ -19,12 +20,14 @@ class LocalFleet(BaseFleet):
     ) -> None:
         super().__init__(home, conditions, on_progress)
         self._host = Host(home)
-        self._pool = ThreadPoolExecutor(workers)
+        self._pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
         self._limits = threadpool_limits(1)  # a worker each: threads of BLAS would only get in their way
 
     def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:
         self._host.forget_decoded()
-        yield from self._as_completed([self._pool.submit(self._host.perform, request) for request in requests])
+        # those with most examples first, so that none of them is left for the end when other threads have nothing to do
+        heaviest_first = sorted(requests, key=lambda request: -self._host.count_examples(request))
+        yield from self._as_completed([self._pool.submit(self._host.perform, request) for request in heaviest_first])
 
     def _evaluate(self, clients: Sequence[ClientId], round: int) -> Generator[Score]:
         yield from self._as_completed([self._pool.submit(self._host.evaluate, client, round) for client in clients])

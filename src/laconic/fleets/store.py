@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+MANY = 20  # files
+
 
 class Store(Generic[T]):
     """Records by number. Files are never overwritten once saved: each save makes new ones, so a crash loses nothing."""
@@ -41,17 +43,18 @@ class Store(Generic[T]):
         return record
 
     def put(self, number: int, record: T) -> None:
+        self._changed.add(number)
         if self._on_disk:
             self._write(number, record)
         else:
             self._records[number] = record
-            self._changed.add(number)
 
     def save(self, round: int) -> dict[int, str]:
-        """Everything is in files when this returns; their names, by record."""
+        """Everything is safe in files when this returns; their names, by record."""
         self._round = round
-        for number in sorted(self._changed):
+        for number in sorted(self._records.keys() & self._changed):
             self._write(number, self._records[number])
+        make_safe([self._path / self._files[number] for number in self._changed])
         self._changed.clear()
         return dict(self._files)
 
@@ -62,7 +65,9 @@ class Store(Generic[T]):
         self._saved, self._round = set(self._files.values()), round + 1
 
     def open(self, files: dict[int, str], round: int) -> None:
-        """Goes on from a checkpoint made in that round."""
+        """Goes on from a checkpoint made in that round; whatever was put since is gone."""
+        self._records.clear()
+        self._changed.clear()
         self._files, self._saved, self._round = dict(files), set(files.values()), round + 1
 
     @property
@@ -72,11 +77,21 @@ class Store(Generic[T]):
 
     def _write(self, number: int, record: T) -> None:
         name = f"{self._kind}-{number:05d}-{self._round:06d}.safetensors"
-        write_atomically(self._path / name, self._freeze(record))
+        (self._path / name).write_bytes(self._freeze(record))  # no checkpoint names it yet
         old = self._files.get(number)
         if old is not None and old != name and old not in self._saved:
             (self._path / old).unlink(missing_ok=True)
         self._files[number] = name
+
+
+def make_safe(files: list[Path]) -> None:
+    """They outlive a power cut. Each takes milliseconds, so many go out with all that the system has yet to write."""
+    if len(files) > MANY:
+        os.sync()
+        return
+    for path in files:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -4,8 +4,9 @@
 // Views, by kind:
 //   lines  {x, y: axis, series: [{label, colour, has_band, points: [[round, x, y, low, high]]}]}
 //   strip  {x: axis, rows: [{label, colour, dots: [[client, value, n_correct, n_test]]}]}
+//   scatter {x, y: axis, series: [{label, colour, dots: [[client, x, y]]}]}; both axes are alike
 //   bars   {has_steps, rows: [{label, segments: [{label, colour, value}]}]}
-//   heat   {clients, classes, counts: [client][class]}
+//   heat   {across: clients, down: names, values: [across][down], are_counts}; counts: of classes, else of two clients
 // An axis is {label, unit, log, zero}; log: logarithmic, zero: begins at 0 unless it is.
 const root = document.documentElement;
 window.addEventListener("error", (event) => { root.dataset.error = event.message; });
@@ -214,6 +215,25 @@ function drawStrip(view, width) {
   return { svg, hits, legend: [] };
 }
 
+function drawScatter(view, width) {
+  const size = Math.min(460, width - 76), frame = { left: 58, right: 58 + size, top: 30, bottom: 30 + size };
+  const values = view.series.flatMap((one) => one.dots.flatMap((dot) => dot.slice(1)));
+  if (values.length === 0) return drawNothing(width);
+  const x = makeScale(view.x, values, frame.left, frame.right, size / 80), y = makeScale(view.y, values, frame.bottom, frame.top, 6);
+  const svg = canvas(width, frame.bottom + 46), hits = [], ends = [Math.min(...values), Math.max(...values)];
+  drawAxes(svg, frame, x, y, view);
+  svg.append(shape("line", { x1: x.place(ends[0]), x2: x.place(ends[1]), y1: y.place(ends[0]), y2: y.place(ends[1]), class: "base" }));
+  view.series.forEach((one, group) => {
+    for (const [client, across, up] of one.dots) {
+      const px = x.place(across), py = y.place(up);
+      svg.append(mark(one.colour, px, py, 3.5, { class: "dot" }));
+      const lines = [`client ${client}`, `${view.x.label}: ${format[view.x.unit](across)}`, `${view.y.label}: ${format[view.y.unit](up)}`];
+      hits.push({ x: px, y: py, group, say: () => [...lines, format.gain(up - across)] });
+    }
+  });
+  return { svg, hits, legend: view.series };
+}
+
 function resize(svg, width, height) {
   svg.setAttribute("height", height);
   svg.setAttribute("width", width);
@@ -247,24 +267,31 @@ function drawBars(view, width) {
 }
 
 function drawHeat(view, width) {
-  const n = view.clients.length, m = view.classes.length, levels = 8, left = 12 + 7.5 * Math.min(14, Math.max(...view.classes.map((c) => c.length)));
-  const wide = Math.min(56, Math.max(2, (width - left - 2) / n)), tall = Math.min(24, Math.max(5, 340 / m));
-  const most = Math.max(1, ...view.counts.flat()), cells = Array.from({ length: levels }, () => []), hits = [];
+  const n = view.across.length, m = view.down.length, levels = 8, left = 12 + 7.5 * Math.min(14, Math.max(...view.down.map((c) => c.length)));
+  const fit = Math.max(2, (width - left - 2) / n), square = Math.min(40, fit, Math.max(4, 520 / n));
+  const [wide, tall] = view.are_counts ? [Math.min(56, fit), Math.min(24, Math.max(5, 340 / m))] : [square, square];
+  const known = view.values.flat().filter((value) => value !== null), cells = Array.from({ length: levels }, () => []), hits = [];
+  const [least, most] = view.are_counts ? [0, Math.max(1, ...known)] : [Math.min(...known), Math.max(...known)];
   const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(Math.max(width, left + n * wide + 2), m * tall + 44);
-  view.counts.forEach((row, i) => row.forEach((value, j) => {
-    const x = left + i * wide, y = j * tall;
-    // The root keeps small counts visible beside large ones; one path for each shade keeps the page light.
-    if (value) cells[Math.ceil(levels * Math.sqrt(value / most)) - 1].push(`M${x.toFixed(1)},${y.toFixed(1)}h${(wide - gap).toFixed(1)}v${(tall - gap).toFixed(1)}h${(gap - wide).toFixed(1)}z`);
-    hits.push({ x: x + wide / 2, y: y + tall / 2, group: j, say: () => [`client ${view.clients[i]}, class ${view.classes[j]}`, `${value} of ${row.reduce((a, b) => a + b, 0)} examples`] });
+  // The root keeps small counts visible beside large ones; one path for each shade keeps the page light.
+  const shadeOf = (value) => (view.are_counts ? Math.sqrt(value / most) : (value - least) / (most - least || 1));
+  const say = (i, j, value, row) => view.are_counts
+    ? [`client ${view.across[i]}, class ${view.down[j]}`, `${value} of ${row.reduce((a, b) => a + b, 0)} examples`]
+    : [`clients ${view.across[i]} and ${view.down[j]}`, plain(value)];
+  view.values.forEach((row, i) => row.forEach((value, j) => {
+    if (value === null) return;
+    const x = left + i * wide, y = j * tall, level = Math.ceil(levels * shadeOf(value)) - 1;
+    if (level >= 0) cells[level].push(`M${x.toFixed(1)},${y.toFixed(1)}h${(wide - gap).toFixed(1)}v${(tall - gap).toFixed(1)}h${(gap - wide).toFixed(1)}z`);
+    hits.push({ x: x + wide / 2, y: y + tall / 2, group: j, say: () => say(i, j, value, row) });
   }));
   svg.append(shape("rect", { x: left, y: 0, width: n * wide - gap, height: m * tall - gap, class: "empty" }));
   cells.forEach((path, k) => path.length && svg.append(shape("path", { d: path.join(""), class: "heat", "fill-opacity": (k + 1) / levels })));
   const skip = Math.ceil(12 / tall);
-  view.classes.forEach((name, j) => j % skip === 0 && svg.append(shape("text", { x: left - 6, y: (j + 0.5) * tall + 4, class: "tick end" }, name.length > 14 ? `${name.slice(0, 13)}…` : name)));
+  view.down.forEach((name, j) => j % skip === 0 && svg.append(shape("text", { x: left - 6, y: (j + 0.5) * tall + 4, class: "tick end" }, name.length > 14 ? `${name.slice(0, 13)}…` : name)));
   const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * wide >= 26) ?? 1000;
-  view.clients.forEach((client, i) => i % every === 0 && svg.append(shape("text", { x: left + (i + 0.5) * wide, y: m * tall + 15, class: "tick middle" }, client)));
-  svg.append(shape("text", { x: 0, y: m * tall + 38, class: "label" }, `client (across) and class (down); strongest: ${most} examples`));
+  view.across.forEach((client, i) => i % every === 0 && svg.append(shape("text", { x: left + (i + 0.5) * wide, y: m * tall + 15, class: "tick middle" }, client)));
+  svg.append(shape("text", { x: 0, y: m * tall + 38, class: "label" }, view.are_counts ? `client (across) and class (down); strongest: ${most} examples` : `client and client; faintest: ${plain(least)}, strongest: ${plain(most)}`));
   return { svg, hits, legend: [] };
 }
 
-const draw = { lines: drawLines, strip: drawStrip, bars: drawBars, heat: drawHeat };
+const draw = { lines: drawLines, strip: drawStrip, scatter: drawScatter, bars: drawBars, heat: drawHeat };

@@ -24,6 +24,10 @@ TEXT: Check = (lambda v: type(v) is str, "a text")
 TABLE: Check = (lambda v: type(v) is dict, "a table")
 LIST: Check = (lambda v: type(v) is list, "a list")
 COUNTS: Check = (lambda v: type(v) is list and all(type(n) is int and n >= 0 for n in v), "a list of counts")
+ROWS: Check = (
+    lambda v: type(v) is list and all(type(row) is list and all(map(is_number, row)) for row in v),
+    "lists of numbers",
+)
 NUMBERS: Check = (  # a method may note nan; JSON's writers spell it NaN
     lambda v: type(v) is dict and all(n is None or type(n) in (int, float) for n in v.values()),
     "an object of numbers",
@@ -36,6 +40,8 @@ ROUND |= dict.fromkeys(("upload_bytes", "download_bytes", "peer_bytes"), WHOLE)
 ROUND |= dict.fromkeys(("paper_upload_bytes", "paper_download_bytes"), AMOUNT)
 ROUND |= {"n_sampled": WHOLE, "n_replied": WHOLE, "is_void": YES_NO, "notes": NUMBERS}
 SCORE = {"round": WHOLE, "client": WHOLE, "n_test": WHOLE, "n_correct": WHOLE, "accuracy": SHARE, "notes": NUMBERS}
+LATER = dict.fromkeys(("busiest_bytes", "budget_bytes"), WHOLE_OR_NULL)  # of a round, but not in the oldest records
+PAIRS = {"round": WHOLE, "name": TEXT, "clients": COUNTS, "values": ROWS}
 TRAFFIC = {"round": WHOLE, "step": TEXT, "direction": DIRECTION, "client": WHOLE, "peer": WHOLE_OR_NULL, "field": TEXT}
 TRAFFIC |= {"sent_bytes": WHOLE, "packed_bytes": WHOLE, "entropy_bytes": AMOUNT, "paper_bits": AMOUNT}
 TIME = {"round": WHOLE, "seconds": AMOUNT, "evaluate_seconds": AMOUNT}

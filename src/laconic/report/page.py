@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from laconic.report import plots
+from laconic.report import panels, plots
 from laconic.report.plots import Amount, Cells, Figure
 from laconic.report.records import Run, read_run
 from laconic.report.tables import (
@@ -51,16 +51,23 @@ def write_report(folders: Sequence[str | Path], out: str | Path) -> None:
 
 def build_page(runs: Sequence[Run]) -> str:
     groups = group_runs(runs)
-    figures = [
+    split = panels.plot_split(groups)
+    possible = [
         plots.plot_accuracy(groups),
         plots.plot_clients(groups),
+        panels.plot_gain(groups),
+        panels.plot_models(groups),
+        split,
+        panels.plot_pairs(groups),
         plots.plot_labels(groups),
         plots.plot_stages(groups),
         plots.plot_fields(groups),
         plots.plot_bytes(groups),
+        panels.plot_budget(groups),
         plots.plot_seconds(groups),
     ]
-    notes = plots.plot_notes(groups)
+    figures = [figure for figure in possible if figure is not None]
+    notes = plots.plot_notes(groups, left_out={*panels.SPLIT, panels.SIMILARITY} if split else set())
     sections = {"glance": ("At a glance", show_glance(groups))}
     sections |= {figure.name: (figure.title, show_figure(figure)) for figure in figures}
     if notes:

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -39,7 +39,7 @@ class Figure:
     name: str
     title: str
     text: str
-    kind: Literal["lines", "strip", "bars", "heat"]
+    kind: Literal["lines", "strip", "scatter", "bars", "heat"]
     views: Sequence[View]
     tables: Sequence[Cells]
     is_small: bool = field(default=False, kw_only=True)
@@ -195,8 +195,8 @@ def plot_labels(groups: Sequence[Group]) -> Figure:
         for moment, labels in moments:
             for part, counts in (("train", labels.train), ("test", labels.test)):
                 label = f"{part}{moment}" if len(partitions) == 1 else f"{part}{moment} · seed {seed}"
-                head = {"clients": partition.clients, "classes": partition.classes}
-                views.append({"label": label, "counts": counts, **head})
+                head = {"across": partition.clients, "down": partition.classes}
+                views.append({"label": label, "values": counts, "are_counts": True, **head})
                 rows = [[str(c), *map(str, row)] for c, row in zip(partition.clients, counts, strict=True)]
                 tables.append(Cells(["Client", *partition.classes], rows, f"Examples: {label}"))
     text = "How many examples of each class a client holds; a stronger colour is more."
@@ -286,13 +286,13 @@ def plot_seconds(groups: Sequence[Group]) -> Figure:
     return Figure("seconds", "Time of each round", text, "lines", views, tables)
 
 
-def plot_notes(groups: Sequence[Group]) -> list[Figure]:
-    """One small figure for each number the methods noted, by the server or as mean over clients."""
+def plot_notes(groups: Sequence[Group], left_out: Set[str]) -> list[Figure]:
+    """One small figure for each other number the methods noted, by the server or as mean over clients."""
     noted: dict[str, dict[int, dict[int, float]]] = {}  # name -> run -> round -> value
     for run in (run for group in groups for run in group.runs):
         for r in run.rounds:
             for name, value in r.notes.items():
-                if value is not None and math.isfinite(value):
+                if value is not None and math.isfinite(value) and name not in left_out:
                     noted.setdefault(name, {}).setdefault(id(run), {})[r.round] = value
         for name, by_round in run.client_notes.items():
             noted.setdefault(f"{name}, mean of clients", {})[id(run)] = by_round

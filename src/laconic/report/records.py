@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from laconic.report.checks import (
+    LATER,
     LIST,
+    PAIRS,
     PARTITION,
     ROUND,
     SCORE,
@@ -72,6 +74,8 @@ class Round:
     n_replied: int
     is_void: bool
     notes: dict[str, float | None]
+    busiest_bytes: int | None  # of the client that sent and received most; None in records from before it was noted
+    budget_bytes: int | None  # most that this could have been
 
     @property
     def total_bytes(self) -> int:
@@ -83,6 +87,15 @@ class Score(NamedTuple):
     n_test: int
     n_correct: int
     accuracy: float | None
+
+
+class Pairs(NamedTuple):
+    """What a method noted of every two clients: values[i][j] is of clients[i] and clients[j]."""
+
+    round: int
+    name: str
+    clients: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,8 @@ class Run:
     rounds: tuple[Round, ...]
     scores: tuple[Score, ...]  # of the last evaluated round
     client_notes: dict[str, dict[int, float]]  # name -> round -> mean over the clients that noted it
+    last_notes: dict[str, dict[int, float]]  # name -> client -> what it noted last
+    pairs: tuple[Pairs, ...]
     by_field: dict[tuple[str, str, str], Counts]  # (step, direction, field)
     by_client: dict[int, ClientBytes]
     seconds_by_round: dict[int, Seconds]
@@ -155,6 +170,11 @@ class Run:
     def peer_bytes(self) -> int:
         return sum(r.peer_bytes for r in self.rounds)
 
+    def noted(self, name: str) -> dict[int, float]:
+        """Round -> what the server noted."""
+        some = {r.round: r.notes.get(name) for r in self.rounds}
+        return {number: value for number, value in some.items() if value is not None and is_number(value)}
+
     @cached_property
     def counts(self) -> Counts:
         """Everything that travelled."""
@@ -185,7 +205,7 @@ def read_run(folder: str | Path) -> Run:
     rounds = tuple(r for r in read_rounds(folder / "metrics.jsonl") if r.round in seconds)
     last = rounds[-1].round if rounds else -1
     evaluated = [r.round for r in rounds if r.accuracy_mean is not None]
-    scores, client_notes = read_clients(folder / "clients.jsonl", evaluated)
+    scores, client_notes, last_notes = read_clients(folder / "clients.jsonl", evaluated)
     by_field, by_client, by_round = read_traffic(folder / "traffic.jsonl", last)
     is_finished, status = read_end(folder, config, max(last, 0))
     doubts = (*find_lost(rounds), *find_small_tests(scores), *find_unequal_bytes(rounds, by_round))
@@ -197,6 +217,8 @@ def read_run(folder: str | Path) -> Run:
         rounds=rounds,
         scores=scores,
         client_notes=client_notes,
+        last_notes=last_notes,
+        pairs=tuple(pairs for pairs in read_pairs(folder / "pairs.jsonl") if pairs.round <= last),
         by_field=by_field,
         by_client=by_client,
         seconds_by_round=seconds,
@@ -250,13 +272,19 @@ def read_rounds(path: Path) -> tuple[Round, ...]:
     for place, line in read_lines(path, ROUND):
         if rounds and line["round"] != rounds[-1].round + 1:
             raise fault(place, f"round {line['round']}", f"round {rounds[-1].round + 1}")
-        rounds.append(Round(**{field.name: line[field.name] for field in fields(Round)}))
+        known: dict[str, Any] = dict.fromkeys(LATER) | line
+        check(place, known, LATER)
+        rounds.append(Round(**{field.name: known[field.name] for field in fields(Round)}))
     return tuple(rounds)
 
 
-def read_clients(path: Path, evaluated: list[int]) -> tuple[tuple[Score, ...], dict[str, dict[int, float]]]:
+def read_clients(
+    path: Path, evaluated: list[int]
+) -> tuple[tuple[Score, ...], dict[str, dict[int, float]], dict[str, dict[int, float]]]:
+    """Last scores; name -> round -> mean of what was noted; name -> client -> what it noted last."""
     scores: list[Score] = []
     noted: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    last: dict[str, dict[int, float]] = defaultdict(dict)
     for place, line in read_lines(path, SCORE):
         if line["n_correct"] > line["n_test"]:
             raise fault(place, f"{line['n_correct']} right of {line['n_test']}", "at most as many as were tested")
@@ -265,8 +293,17 @@ def read_clients(path: Path, evaluated: list[int]) -> tuple[tuple[Score, ...], d
         for name, value in line["notes"].items():
             if is_number(value) and line["round"] in evaluated:
                 noted[name][line["round"]].append(value)
+                last[name][line["client"]] = value
     means = {name: {r: sum(v) / len(v) for r, v in by_round.items()} for name, by_round in noted.items()}
-    return tuple(sorted(scores)), means
+    return tuple(sorted(scores)), means, dict(last)
+
+
+def read_pairs(path: Path) -> Iterator[Pairs]:
+    for place, line in read_lines(path, PAIRS):
+        n_clients, values = len(line["clients"]), line["values"]
+        if [len(row) for row in values] != [n_clients] * n_clients:
+            raise fault(place, f"{len(values)} rows of values", f"a row and a column for each of {n_clients} clients")
+        yield Pairs(line["round"], line["name"], tuple(line["clients"]), tuple(map(tuple, values)))
 
 
 def read_traffic(

@@ -13,6 +13,8 @@ from laconic.runs.config import parse_bytes
 if TYPE_CHECKING:
     from laconic.runs.config import Config
 
+NOTCHES = 1000  # of a knob that is a share
+
 
 def most_bytes(method: Algorithm, task: Task) -> int | None:
     """That a client may send and receive in a round, whatever it learns."""
@@ -44,16 +46,20 @@ def keep_budget(config: Config, task: Task, say: Callable[[str], None]) -> Confi
             f"per client; it has no setting to turn down.  Raise the budget to {most} or leave it out"
         )
 
-    def turn(value: int) -> Algorithm:
-        return replace(method, **{knob: value})
+    value, n_notches = getattr(method, knob), NOTCHES
+    if isinstance(value, int):
+        n_notches = value
+
+    def turn(notch: int) -> Algorithm:
+        return replace(method, **{knob: notch if isinstance(value, int) else value * notch / NOTCHES})
 
     least = most_bytes(turn(1), task)
     if least is None or least > limit:
         raise OverBudget(
             f"budget {config.budget} is below the least that {config.method_name} can do with, {least:,} bytes per "
-            f"client and round ({knob} = 1).  Raise the budget to {least} or leave it out"
+            f"client and round ({knob} = {getattr(turn(1), knob)}).  Raise the budget to {least} or leave it out"
         )
-    fits, too_much = 1, getattr(method, knob)
+    fits, too_much = 1, n_notches
     while too_much - fits > 1:
         middle = (fits + too_much) // 2
         if (most_bytes(turn(middle), task) or 0) <= limit:
@@ -62,6 +68,7 @@ def keep_budget(config: Config, task: Task, say: Callable[[str], None]) -> Confi
             too_much = middle
     most = most_bytes(turn(fits), task)
     say(
-        f"budget {config.budget}: {knob} {getattr(method, knob)} -> {fits}, at most {most:,} bytes per client and round"
+        f"budget {config.budget}: {knob} {value} -> {getattr(turn(fits), knob)}, at most {most:,} bytes per client "
+        "and round"
     )
     return replace(config, method=turn(fits))

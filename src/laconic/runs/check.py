@@ -65,5 +65,5 @@ def try_out(config: Config, prepared: Prepared, epochs: int) -> tuple[Ledger, fl
         for number in range(ROUNDS + 1):
             started = perf_counter()
             fleet.begin(number)
-            server, _ = play(method, prepared.task, server, fleet)
+            server, _ = play(method, prepared.task, server, fleet, is_evaluated=True)
         return fleet.ledger, perf_counter() - started

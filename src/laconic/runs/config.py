@@ -8,14 +8,14 @@ import os
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from laconic.algorithms import METHODS, load_method
 from laconic.data.partition import Partitioning
-from laconic.fleets import FLEETS
+from laconic.fleets import FLEETS, load_fleet
 from laconic.runs.typed_toml import ConfigError, Given, convert_given, read_file, read_setting, toml_value
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class DataSettings(Partitioning):
 
 @dataclass(frozen=True)
 class FleetSettings:
-    name: str = "local"  # where clients run: local (threads of this process) or process (several processes)
+    name: str = "local"  # where clients run: local (threads), process (several processes) or ray (several machines)
     workers: int = 0  # how many at once; 0: one per core
     participation: float = 1.0  # share of the clients that take part in a round
     lost_replies: float = 0.0  # share of replies that never arrive
@@ -116,12 +116,13 @@ def read_config(path: Path | None, settings: Sequence[str] = ()) -> Config:
             key.removeprefix(f"{section}."): value for key, value in values.items() if key in list_keys(section, cls)
         }
         try:
-            return cls(**mine, **more)
+            return cls(**gather(cls, mine), **more)
         except ValueError as error:
             culprit = next((key for key in re.findall(r"[\w.]+", str(error)) if key in given), None)
             raise ConfigError("E102", str(error), given[culprit].where if culprit else "") from error
 
     method, data, fleet = (make(classes[section], section) for section in SECTIONS)
+    check_fleet(fleet.name)
     return make(Config, "", method_name=name, method=method, data=data, fleet=fleet)
 
 
@@ -155,14 +156,41 @@ def find_method(name: str, where: str = "") -> type[Algorithm]:
         extra = METHODS[name].extra
         if not extra:
             raise
-        raise ConfigError(
-            "E140",
-            f'method "{name}" needs {error.name or error}, which is not installed.  pip install "laconic[{extra}]"',
-        ) from error
+        raise lacking(f'method "{name}"', extra, error) from error
+
+
+def check_fleet(name: str) -> None:
+    try:
+        load_fleet(name)
+    except ImportError as error:
+        raise lacking(f'fleet "{name}"', name, error) from error
+
+
+def lacking(what: str, extra: str, error: ImportError) -> ConfigError:
+    return ConfigError(
+        "E140", f'{what} needs {error.name or error}, which is not installed.  pip install "laconic[{extra}]"'
+    )
+
+
+def gather(cls: type, flat: dict[str, Any]) -> dict[str, Any]:
+    """Arguments for cls: settings of a group, `training.epochs`, change what the group is by default."""
+    gathered = {key: value for key, value in flat.items() if "." not in key}
+    for f in fields(cls):
+        inner = {key.removeprefix(f"{f.name}."): value for key, value in flat.items() if key.startswith(f"{f.name}.")}
+        if inner:
+            gathered[f.name] = replace(cast(Any, f.default), **inner)
+    return gathered
 
 
 def method_keys(name: str) -> list[str]:
-    return [f.name for f in fields(find_method(name))]
+    return [key.removeprefix("method.") for key in list_keys("method", find_method(name))]
+
+
+def value_at(settings: Any, key: str) -> Any:
+    """Of a key that may lead into a group."""
+    for name in key.split("."):
+        settings = getattr(settings, name)
+    return settings
 
 
 def read_comments(cls: type) -> dict[str, str]:
@@ -180,15 +208,24 @@ def read_comments(cls: type) -> dict[str, str]:
                 found.setdefault(match[1], match[2] or above)
             above = f"{above} {line.strip('# ')}".strip() if line.lstrip().startswith("#") else ""
         comments |= found
-    return {f.name: comments.get(f.name, "") for f in fields(cls)}
+    meanings = {f.name: comments.get(f.name, "") for f in fields(cls)}
+    for f in fields(cls):
+        if is_dataclass(f.default):
+            inner = read_comments(type(f.default))
+            meanings |= {f"{f.name}.{name}": meaning for name, meaning in inner.items()}
+    return meanings
 
 
 def list_keys(section: str, cls: type) -> dict[str, Any]:
-    """Full key -> annotation of everything that may stand in a section."""
+    """Full key -> annotation of everything that may stand in a section; a group of settings is a section in it."""
     hints = get_type_hints(cls, localns={"Algorithm": object})  # not needed, and its module is slow to import
-    if section:
-        return {f"{section}.{f.name}": hints[f.name] for f in fields(cls)}
-    return {name: hints[name] for name in TOP_KEYS}
+    if not section:
+        return {name: hints[name] for name in TOP_KEYS}
+    keys: dict[str, Any] = {}
+    for f in fields(cls):
+        is_group = is_dataclass(hints[f.name])
+        keys |= list_keys(f"{section}.{f.name}", hints[f.name]) if is_group else {f"{section}.{f.name}": hints[f.name]}
+    return keys
 
 
 def unknown_key(key: str, where: str, keys: Iterable[str], method: str) -> ConfigError:
@@ -197,7 +234,10 @@ def unknown_key(key: str, where: str, keys: Iterable[str], method: str) -> Confi
         return ConfigError(
             "E102", f"{key} is a section; write {key}.name=..., or [{key}] and under it name = ...", where
         )
-    if section and section not in SECTIONS:
+    if section in keys:
+        return ConfigError("E102", f"{section} is a setting and no section; write {section} = ...", where)
+    groups = {other.rpartition(".")[0] for other in keys}
+    if section and section not in {*SECTIONS, *groups}:
         close = difflib.get_close_matches(section, SECTIONS, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(SECTIONS)}."
         return ConfigError("E101", f"unknown section {section} of {key}  {hint}", where)
@@ -212,17 +252,19 @@ def unknown_key(key: str, where: str, keys: Iterable[str], method: str) -> Confi
 def render(config: Config, *, with_comments: bool) -> str:
     parts = []
     for section, settings in {"": config, "method": config.method, "data": config.data, "fleet": config.fleet}.items():
-        values = {
-            key.rpartition(".")[2]: getattr(settings, key.rpartition(".")[2])
-            for key in list_keys(section, type(settings))
-        }
+        keys = [key.removeprefix(f"{section}.") for key in list_keys(section, type(settings))]
+        values = {key: value_at(settings, key) for key in keys}
         comments = read_comments(type(settings))
         if section == "method":
             values, comments["name"] = {"name": config.method_name} | values, "laconic list methods"
-        lines = [f"[{section}]"] if section else []
-        for name in sorted(values, key=lambda name: name != "name"):  # the name first, all else as declared
-            comment = comments[name] if with_comments else ""
-            lines += render_line(f"{name} = {toml_value(values[name])}", comment)
+        lines, group = [f"[{section}]"] if section else [], ""
+        # the name first, then single settings, then groups, each as declared
+        for key in sorted(values, key=lambda key: ("." in key, key != "name")):
+            inner, _, name = key.rpartition(".")
+            if inner != group:
+                lines += ["", f"[{section}.{inner}]"]
+                group = inner
+            lines += render_line(f"{name} = {toml_value(values[key])}", comments[key] if with_comments else "")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 

@@ -22,8 +22,7 @@ class Lines:
 
     def __init__(self, console: Console, earlier: Sequence[Round] = ()) -> None:
         self.console = console
-        self.earlier = earlier
-        self.total_bytes = 0
+        self.sent_bytes = {r.round: r.total_bytes for r in earlier}
         self.lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -36,7 +35,7 @@ class Lines:
 
     def started(self, title: str, rounds: int, first_round: int) -> None:
         with self.lock:
-            self.total_bytes = sum(r.total_bytes for r in self.earlier if r.round < first_round)
+            self.sent_bytes = {number: sent for number, sent in self.sent_bytes.items() if number < first_round}
             self.say(title)
             self.say(HEADING)
 
@@ -45,9 +44,9 @@ class Lines:
 
     def finished_round(self, row: dict[str, Any], seconds: float) -> None:
         with self.lock:
-            self.total_bytes += count_bytes(row)
+            self.sent_bytes[row["round"]] = count_bytes(row)
             if row["round"] or count_bytes(row):  # often nothing travels before the first round
-                self.say(format_row(row, self.total_bytes))
+                self.say(format_row(row, sum(self.sent_bytes.values())))
 
     def said(self, line: str) -> None:
         with self.lock:
@@ -124,9 +123,10 @@ def count_bytes(row: Mapping[str, Any]) -> int:
 
 def format_row(row: Mapping[str, Any], total_bytes: int) -> str:
     mean, p10 = (f"{row[key]:.3f}" if row[key] is not None else "-" for key in ("accuracy_mean", "accuracy_p10"))
-    n_clients = max(row["n_sampled"], 1)  # nobody is sampled for the set-up
+    # over the clients sampled, and over all that something was sent to; nobody is sampled for the set-up.
     # what peers send each other goes up at one and down at the other
-    up, down = (format_bytes((row[way] + row["peer_bytes"]) / n_clients) for way in ("upload_bytes", "download_bytes"))
+    counts = {"upload_bytes": row["n_sampled"], "download_bytes": row["n_reached"]}
+    up, down = (format_bytes((row[way] + row["peer_bytes"]) / max(n, 1)) for way, n in counts.items())
     line = f"{row['round']:5d}  {mean:>8}  {p10:>5}  {up:>10}  {down:>11}  {format_bytes(total_bytes):>10}"
     if row["is_void"]:
         return f"{line}  void: too few replies"

@@ -1,10 +1,10 @@
-"""From a data set and a partition to what a fleet needs: the task, and every client's own examples as bits."""
+"""From a data set and a partition to what a fleet needs: the task, and every client's examples as bits or values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +42,14 @@ class Prepared(NamedTuple):
 
 
 def prepare(config: Config, shares: Partition | None = None) -> Prepared:
-    """Loads, partitions (unless that was done before) and booleanizes; the same for every method of a comparison."""
+    """Loads, partitions (unless that was done before), and makes of the examples what the method takes."""
     dataset = load_for(config.data)
     shares = shares or draw_shares(dataset, config)
-    x_train, x_test, levels = booleanize(dataset, config.data)
+    levels, peak = 1, 0.0
+    if config.method.takes == "bits":
+        x_train, x_test, levels = booleanize(dataset, config.data)
+    else:
+        x_train, x_test, peak = scale(dataset)
     starts = {0: shares.at(0)} | ({shares.drift_round: shares.at(shares.drift_round)} if shares.drifted else {})
     phases = tuple(
         (
@@ -61,7 +65,7 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
         )
         for first, owned in starts.items()
     )
-    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), levels)
+    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), levels, peak)
     return Prepared(task, ClientData(phases), shares, dataset)
 
 
@@ -83,6 +87,28 @@ def draw_shares(dataset: Dataset, config: Config) -> Partition:
         return partition(dataset, config.data, config.seed)
     except ValueError as error:
         raise ConfigError("E120", str(error)) from error
+
+
+class Centring:
+    """Values less their mean, in units of their spread; both are of all training examples, so everyone knows them."""
+
+    def fit(self, rows: NDArray[Any]) -> Self:
+        self.mean_, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+        self.spread_ = np.where(spread > 0, spread, 1)
+        return self
+
+    def transform(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        centred: NDArray[np.float32] = ((rows - self.mean_) / self.spread_).astype(np.float32)
+        return centred
+
+
+def scale(dataset: Dataset) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Training and test examples, and the largest value of a pixel: bytes stay bytes, other values are centred."""
+    train, test = dataset.x_train, dataset.x_test
+    if train.dtype == np.uint8:
+        return train, test, float(next(peak for peak in (1, 16, 255) if train.max() <= peak))
+    rule = Centring().fit(train)
+    return rule.transform(train), rule.transform(test), 0.0
 
 
 def booleanize(dataset: Dataset, settings: DataSettings) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:

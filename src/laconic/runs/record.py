@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laconic.runs.prepare import Prepared
 
 SCHEMA = 1
-LOGS = ("metrics.jsonl", "clients.jsonl", "traffic.jsonl", "times.jsonl")
+LOGS = ("metrics.jsonl", "clients.jsonl", "pairs.jsonl", "traffic.jsonl", "times.jsonl")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -104,6 +104,9 @@ def describe_round(fleet: BaseFleet, scores: list[Score] | None, *, is_void: boo
         "peer_bytes": sent["peer"].sent_bytes,
         "paper_upload_bytes": sent["up"].paper_bits / 8,
         "paper_download_bytes": sent["down"].paper_bits / 8,
+        "busiest_bytes": max(fleet.spent.values(), default=0),
+        "budget_bytes": fleet.conditions.budget_bytes,
+        "n_reached": len(fleet.spent),
         "n_sampled": len(fleet.sampled) if fleet.round else 0,
         "n_replied": len(fleet.replied.intersection(fleet.sampled)) if fleet.round else 0,
         "n_lost": fleet.n_lost,
@@ -121,9 +124,22 @@ def describe_clients(fleet: BaseFleet, scores: list[Score]) -> list[dict[str, An
             "n_test": score.n_test,
             "n_correct": score.n_correct,
             "accuracy": score.n_correct / score.n_test if score.n_test else None,
-            "notes": fleet.client_notes.get(score.client, {}),
+            "notes": fleet.client_notes.get(score.client, {}) | describe_also(score),
         }
         for score in scores
+    ]
+
+
+def describe_also(score: Score) -> dict[str, float]:
+    """Accuracies of a client's further predictions, as notes."""
+    return {f"{name}_accuracy": n_correct / score.n_test for name, n_correct in score.also}
+
+
+def describe_pairs(fleet: BaseFleet) -> list[dict[str, Any]]:
+    """Lines of pairs.jsonl; four digits, for a matrix is long and nobody sees more."""
+    return [
+        {"round": fleet.round, "name": name, "clients": clients, "values": np.round(matrix, 4).tolist()}
+        for name, (clients, matrix) in fleet.pair_notes.items()
     ]
 
 

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from laconic.algorithm import Algorithm, Task, TooFew
 from laconic.data import Partition
 from laconic.fleets import open_fleet
-from laconic.fleets.base import BaseFleet, Conditions, OverBudget
+from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.fleets.host import Home
 from laconic.fleets.store import write_atomically
 from laconic.runs import checkpoint as checkpoints
@@ -30,6 +30,7 @@ from laconic.runs.record import (
     cut,
     describe_clients,
     describe_environment,
+    describe_pairs,
     describe_partition,
     describe_round,
     log_event,
@@ -37,13 +38,19 @@ from laconic.runs.record import (
     write_json,
 )
 
-__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "play", "resume", "run"]
+MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
+
+__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "drive", "play", "resume", "run"]
+
+# told whom to tell of progress: what, done, of how many
+Opener = Callable[[Callable[[str, int, int], None]], BaseFleet]
 
 
 class Watch(Protocol):
     """How a run tells what happens; progressed may come from other threads."""
 
-    def started(self, title: str, rounds: int, first_round: int) -> None: ...
+    def started(self, title: str, rounds: int, first_round: int) -> None:
+        """And again each time that it went back to a checkpoint."""
 
     def progressed(self, round: int, done: int, total: int, what: str) -> None:
         """So many of the clients asked have finished that step."""
@@ -105,11 +112,33 @@ def resume(folder: Path, *, watch: Watch | None = None) -> Summary:
 
 
 def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Summary:
+    on_disk = config.fleet.state == "disk"
+    home = Home(config.method, prepared.task, prepared.source, config.seed, folder / "checkpoints", on_disk)
+
+    def open_here(on_progress: Callable[[str, int, int], None]) -> BaseFleet:
+        return open_fleet(config.fleet.name, home, find_conditions(config), on_progress, config.fleet.workers)
+
+    return drive(config, prepared.task, folder, open_here, watch)
+
+
+def find_conditions(config: Config) -> Conditions:
+    budget = parse_bytes(config.budget) if config.budget else None
+    return Conditions(config.fleet.participation, config.fleet.lost_replies, budget)
+
+
+def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:
+    """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
     (folder / "FAILED.json").unlink(missing_ok=True)
     (folder / "checkpoints").mkdir(exist_ok=True)
+
+    def on_progress(what: str, done: int, total: int) -> None:
+        if watch:
+            watch.progressed(fleet.round, done, total, what)
+
     try:
-        with _fleet(config, prepared, folder, watch) as fleet:
-            loop = _Loop(config, prepared, folder, fleet, watch)
+        fleet = open_clients(on_progress)
+        with contextlib.closing(fleet):
+            loop = _Loop(config, task, folder, fleet, watch)
             loop.run()
     except KeyboardInterrupt:
         log_event(folder, "interrupted")
@@ -124,48 +153,44 @@ def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -
     return summary
 
 
-@contextlib.contextmanager
-def _fleet(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Iterator[BaseFleet]:
-    home = Home(
-        config.method,
-        prepared.task,
-        prepared.source,
-        config.seed,
-        folder / "checkpoints",
-        config.fleet.state == "disk",
-    )
-    budget = parse_bytes(config.budget) if config.budget else None
-    conditions = Conditions(config.fleet.participation, config.fleet.lost_replies, budget)
-
-    def on_progress(what: str, done: int, total: int) -> None:
-        if watch:
-            watch.progressed(fleet.round, done, total, what)
-
-    fleet = open_fleet(config.fleet.name, home, conditions, on_progress, config.fleet.n_workers)
-    with contextlib.closing(fleet):
-        yield fleet
-
-
 class _Loop:
-    def __init__(self, config: Config, prepared: Prepared, folder: Path, fleet: BaseFleet, watch: Watch | None) -> None:
-        self.config, self.prepared, self.folder, self.fleet, self.watch = config, prepared, folder, fleet, watch
-        self.lengths = dict.fromkeys(LOGS, 0)
+    def __init__(self, config: Config, task: Task, folder: Path, fleet: BaseFleet, watch: Watch | None) -> None:
+        self.config, self.task, self.folder, self.fleet, self.watch = config, task, folder, fleet, watch
+        self.lengths: dict[str, int] = {}
         self.seconds = 0.0
+        self.n_losses = 0  # since the last checkpoint
 
     def run(self) -> None:
-        """From the last checkpoint, if there is one, to the last round."""
+        """To the last round; what a lost worker took with it is played again, from the last checkpoint."""
+        while True:
+            try:
+                return self.go_on()
+            except WorkerLost as loss:
+                self.n_losses += 1
+                if self.n_losses > MAX_LOSSES:
+                    remedy = "resume the run, with fewer fleet.workers or fleet.state=disk if memory was short"
+                    loss.add_note(f"no checkpoint came about in {self.n_losses} trials; {remedy}")
+                    raise
+                self.say(f"{loss}; back to the last checkpoint with another in its place")
+
+    def go_on(self) -> None:
+        """From the last checkpoint, if there is one."""
+        if self.n_losses:
+            self.fleet.replace_lost()
         found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
-        if found:
-            self.lengths, self.seconds = found.lengths, found.seconds
+        self.lengths, self.seconds = dict.fromkeys(LOGS, 0), 0.0
+        if found:  # a kind of record that it does not know was empty then
+            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds
         else:  # nothing of a start that was cut short may stay
             shutil.rmtree(self.folder / "checkpoints")
             (self.folder / "checkpoints").mkdir()
+            self.fleet.open({"links": {}, "clients": {}}, -1)
         for name in LOGS:
             cut(self.folder / name, self.lengths[name])
         first = found.round + 1 if found else 0
         log_event(self.folder, f"from round {first} on")
         if self.watch:
-            self.watch.started(_title(self.config, self.prepared, self.folder), self.config.rounds, first)
+            self.watch.started(_title(self.config, self.task, self.folder), self.config.rounds, first)
         server = found.server if found else None
         for number in range(first, self.config.rounds + 1):
             server = self.run_round(number, server)
@@ -174,50 +199,60 @@ class _Loop:
         """The server's state after it."""
         started, fleet, method = perf_counter(), self.fleet, self.config.method
         fleet.begin(round)
-        server, trouble = play(method, self.prepared.task, server, fleet)
+        is_last = round == self.config.rounds
+        is_evaluated = round > 0 and (is_last or round % self.config.evaluate_every == 0)
+        server, trouble = play(method, self.task, server, fleet, is_evaluated=is_evaluated)
         news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
         news += [f"round {round} is void: {trouble}"] if trouble else []
         for line in news:
-            log_event(self.folder, line)
-            if self.watch:
-                self.watch.said(line)
+            self.say(line)
         trained = perf_counter()
-        is_last = round == self.config.rounds
-        scores = fleet.evaluate() if round and (is_last or round % self.config.evaluate_every == 0) else None
+        scores = fleet.evaluate() if is_evaluated else None
         row = describe_round(fleet, scores, is_void=trouble is not None)
         self.write("metrics.jsonl", [row])
         self.write("clients.jsonl", describe_clients(fleet, scores or []))
+        self.write("pairs.jsonl", describe_pairs(fleet))
         self.lengths["traffic.jsonl"] = append_lines(self.folder / "traffic.jsonl", fleet.ledger.to_jsonl())
         seconds, evaluate_seconds = perf_counter() - started, perf_counter() - trained
         self.write("times.jsonl", [{"round": round, "seconds": seconds, "evaluate_seconds": evaluate_seconds}])
         self.seconds += seconds
         if is_last or round % self.config.checkpoint_every == 0:
             checkpoints.save(self.folder / "checkpoints", fleet, Checkpoint(round, server, self.lengths, self.seconds))
+            self.n_losses = 0
         if self.watch:
             self.watch.finished_round(row, seconds)
         return server
+
+    def say(self, line: str) -> None:
+        log_event(self.folder, line)
+        if self.watch:
+            self.watch.said(line)
 
     def write(self, name: str, rows: list[dict[str, Any]]) -> None:
         self.lengths[name] = append_lines(self.folder / name, map(json.dumps, rows))
 
 
-def play(method: Algorithm, task: Task, server: Any, fleet: BaseFleet) -> tuple[Any, TooFew | None]:
+def play(
+    method: Algorithm, task: Task, server: Any, fleet: BaseFleet, *, is_evaluated: bool
+) -> tuple[Any, TooFew | None]:
     """The server's state after the fleet's present round (0: the start), and what made the round void, if anything."""
     if fleet.round == 0:
         return method.start_server(task, fleet), None
-    before = copy.deepcopy(server)
+    before, trouble = copy.deepcopy(server), None
     try:
         method.run_round(server, fleet)
-    except TooFew as trouble:
-        return before, trouble
-    return server, None
+    except TooFew as error:
+        server, trouble = before, error
+    if is_evaluated:
+        method.deliver(server, fleet)
+    return server, trouble
 
 
-def _title(config: Config, prepared: Prepared, folder: Path) -> str:
+def _title(config: Config, task: Task, folder: Path) -> str:
     rule = config.data.partition
     share = f"{rule}({config.data.alpha:g})" if "dirichlet" in rule else rule
-    n_clients, data = prepared.task.n_clients, prepared.dataset.name
-    return f"{config.method_name} on {data} · {n_clients} clients · {share} · seed {config.seed} · {folder}"
+    data = Path(config.data.name).stem
+    return f"{config.method_name} on {data} · {task.n_clients} clients · {share} · seed {config.seed} · {folder}"
 
 
 def _summarize(config: Config, folder: Path, rows: list[dict[str, Any]], seconds: float) -> Summary:

@@ -45,13 +45,19 @@ def read_file(path: Path) -> dict[str, Given]:
         raise ConfigError("E103", f"is no TOML: {error}", f"{path}:{line[1]}" if line else str(path)) from None
     lines = find_lines(text)
     given = {}
-    for key, value in document.items():
-        inner = value if isinstance(value, dict) and value else {"": value}
-        for name, setting in inner.items():
-            full = f"{key}.{name}".rstrip(".")
-            line_number = lines.get(full, lines.get(key))
-            given[full] = Given(setting, f"{path}:{line_number}" if line_number else str(path))
+    for key, value in flatten(document).items():
+        line_number = lines.get(key, lines.get(key.rpartition(".")[0]))
+        given[key] = Given(value, f"{path}:{line_number}" if line_number else str(path))
     return given
+
+
+def flatten(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings by their full keys; an empty section stands for itself."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        inner = flatten(value, f"{above}{key}.") if isinstance(value, dict) else {}
+        flat |= inner or {f"{above}{key}": value}
+    return flat
 
 
 def find_lines(text: str) -> dict[str, int]:

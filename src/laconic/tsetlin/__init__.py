@@ -1,6 +1,6 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
-from laconic.tsetlin.clauses import choose_clauses, fire_clauses
+from laconic.tsetlin.clauses import choose_clauses, fire_clauses, pick_clauses
 from laconic.tsetlin.composite import clamped_sums, combine, measure_span
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
@@ -38,5 +38,6 @@ __all__ = [
     "load_include_bits",
     "measure_span",
     "pack",
+    "pick_clauses",
     "save",
 ]

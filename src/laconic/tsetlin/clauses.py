@@ -1,12 +1,13 @@
 """Clauses apart from the machine that learned them: whether they fire, and what they are worth."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.tsetlin.geometry import Shape
-from laconic.tsetlin.machine import build, clause_outputs, load_include_bits
+from laconic.tsetlin.machine import Machine, build, clause_outputs, include_bits, load_include_bits
 from laconic.tsetlin.packing import Packed, pack
 
 
@@ -18,6 +19,15 @@ def fire_clauses(shape: Shape, clauses: NDArray[np.bool_], x: ArrayLike | Packed
     machine = build(shape, 1, len(clauses))
     load_include_bits(machine, clauses[None])
     return clause_outputs(machine, packed)[:, 0]
+
+
+def pick_clauses(
+    machine: Machine, x: ArrayLike | Packed, y: NDArray[np.integer[Any]], labels: Iterable[int], n_chosen: int
+) -> NDArray[np.bool_]:
+    """[clause, literal] include bits of the clauses that best tell these classes apart, so many of each."""
+    outputs, includes = clause_outputs(machine, x), include_bits(machine)
+    chosen = [includes[label, choose_clauses(outputs[:, label], y, label, n_chosen)] for label in map(int, labels)]
+    return np.concatenate([includes[0, :0], *chosen])
 
 
 def choose_clauses(

@@ -10,6 +10,7 @@ from typing import Any
 from numba import int64, uint8
 from numba import uint64 as word
 
+from laconic.tsetlin.compiling import inline, kernel
 from laconic.tsetlin.vectors import (
     advance,
     and4,
@@ -38,8 +39,6 @@ from laconic.tsetlin.windows import (
     SINGLE,
     WIDE,
     WIDTHS,
-    inline,
-    kernel,
 )
 
 SIFTED_GROUPS = 2  # of four literals, looked at in the first sweep
@@ -144,62 +143,69 @@ def narrow(width, bitmaps, lane, n_lanes, literals, source, target):
     return left
 
 
+# Clauses whose windows have one width are evaluated in two sweeps without a branch that depends on the image. The first
+# looks at a few literals of each clause, which is the end of half of them; the second one sees the survivors through.
+@inline
+def sift(width, stretch, scene):
+    """Survivors among the clauses order[first:end], their patches in matches[start:]; how many."""
+    scene = follow(scene)
+    layout, space, windows = scene.layout, scene.space, scene.windows
+    first, end, at = stretch
+    alive, lanes = int64(0), 4 if width == HALF else 8 * (width - 1)
+    for i in range(first, end):
+        clause = int64(scene.agenda.order[i])
+        if windows.width[clause] != width:  # since the last sort
+            continue
+        entry = clause * layout.list_capacity
+        few = windows.lists, entry, entry + 4 * min(int64(windows.n_groups[clause]), SIFTED_GROUPS)
+        mask = windows.masks, clause * layout.mask_lanes
+        lane = int64(windows.first_lane[clause])
+        left = narrow(width, space.bitmaps, lane, layout.n_lanes, few, mask, (space.matches, at))
+        space.survivors[alive] = clause
+        alive -= left
+        at += lanes & left  # what did not survive is overwritten: a smaller working set
+    return alive
+
+
+@inline
+def finish(width, alive, rows, scene, tally):
+    """Outputs and matches of the survivors; the tally is (lanes of matches in use, two sums of votes)."""
+    scene = follow(scene)
+    layout, space, windows = scene.layout, scene.space, scene.windows
+    matched, raised_sum, lowered_sum = tally
+    at, lanes = matched, 4 if width == HALF else 8 * (width - 1)
+    raised_votes, lowered_votes = advance(scene.bank.votes, rows[0]), advance(scene.bank.votes, rows[1])
+    for i in range(alive):
+        clause = int64(space.survivors[i])
+        entry = clause * layout.list_capacity
+        end = entry + 4 * int64(windows.n_groups[clause])
+        others = windows.lists, entry + 4 * SIFTED_GROUPS, end
+        source, target = (space.matches, at), (space.matches, matched)
+        lane = int64(windows.first_lane[clause])
+        fired = narrow(width, space.bitmaps, lane, layout.n_lanes, others, source, target)
+        at += lanes
+        space.match_at[clause] = matched
+        matched += lanes & fired
+        space.outputs[clause] = uint8(fired)
+        raised_sum += int64(raised_votes[clause]) & fired
+        lowered_sum += int64(lowered_votes[clause]) & fired
+    return matched, raised_sum, lowered_sum
+
+
 def make_evaluator(width: int) -> Any:
-    """Evaluates the clauses whose windows have one width, in two sweeps without a branch that depends on the image.
-
-    The first sweep looks at a few literals of each clause, which is the end of half of them; the second one sees the
-    survivors through. Each is a function of its own, to have the registers to itself.
-    """
-    lanes = 4 if width == HALF else 8 * (width - 1)
+    """Both sweeps for one width, which is a constant to the compiler; each has the registers to itself."""
 
     @kernel
-    def sift(stretch, scene):
-        """Survivors among the clauses order[first:end], their patches in matches[start:]; how many."""
+    def sift_width(stretch, scene):
         keep_apart()
-        scene = follow(scene)
-        layout, space, windows = scene.layout, scene.space, scene.windows
-        first, end, at = stretch
-        alive = int64(0)
-        for i in range(first, end):
-            clause = int64(scene.agenda.order[i])
-            if windows.width[clause] != width:  # since the last sort
-                continue
-            entry = clause * layout.list_capacity
-            few = windows.lists, entry, entry + 4 * min(int64(windows.n_groups[clause]), SIFTED_GROUPS)
-            mask = windows.masks, clause * layout.mask_lanes
-            lane = int64(windows.first_lane[clause])
-            left = narrow(width, space.bitmaps, lane, layout.n_lanes, few, mask, (space.matches, at))
-            space.survivors[alive] = clause
-            alive -= left
-            at += lanes & left  # what did not survive is overwritten: a smaller working set
-        return alive
+        return sift(int64(width), stretch, scene)
 
     @kernel
-    def finish(alive, rows, scene, tally):
-        """Outputs and matches of the survivors; the tally is (lanes of matches in use, two sums of votes)."""
+    def finish_width(alive, rows, scene, tally):
         keep_apart()
-        scene = follow(scene)
-        layout, space, windows = scene.layout, scene.space, scene.windows
-        matched, raised_sum, lowered_sum = tally
-        at = matched
-        raised_votes, lowered_votes = advance(scene.bank.votes, rows[0]), advance(scene.bank.votes, rows[1])
-        for i in range(alive):
-            clause = int64(space.survivors[i])
-            entry = clause * layout.list_capacity
-            end = entry + 4 * int64(windows.n_groups[clause])
-            others = windows.lists, entry + 4 * SIFTED_GROUPS, end
-            source, target = (space.matches, at), (space.matches, matched)
-            lane = int64(windows.first_lane[clause])
-            fired = narrow(width, space.bitmaps, lane, layout.n_lanes, others, source, target)
-            at += lanes
-            space.match_at[clause] = matched
-            matched += lanes & fired
-            space.outputs[clause] = uint8(fired)
-            raised_sum += int64(raised_votes[clause]) & fired
-            lowered_sum += int64(lowered_votes[clause]) & fired
-        return matched, raised_sum, lowered_sum
+        return finish(int64(width), alive, rows, scene, tally)
 
-    return sift, finish
+    return sift_width, finish_width
 
 
 (sift_half, finish_half), (sift_single, finish_single), (sift_double, finish_double) = (

@@ -11,6 +11,7 @@ from numba import int32, int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.compiling import entry_point, inline, kernel
 from laconic.tsetlin.evaluation import conjoin8, draw_bitmaps, draw_wide_bitmaps, narrow
 from laconic.tsetlin.geometry import Geometry, Layout, Shape, aligned, geometry
 from laconic.tsetlin.kernels import Samples
@@ -32,9 +33,6 @@ from laconic.tsetlin.windows import (
     WIDE,
     Agenda,
     Windows,
-    entry_point,
-    inline,
-    kernel,
     make_agenda,
     make_windows,
     read_windows,
@@ -191,35 +189,41 @@ def draw_flat_bitmaps(literals, first, n_samples, stride, layout, block):
                 block.bitmaps[layout.negated + lane] = square[32 + i]
 
 
-def make_firing(expected: int) -> Any:
+@inline
+def fire_stretch(expected, first, last, n_images, program, block):
     """Fired bits over the images whose bitmaps are in the block, for clauses whose windows have one width (WIDE: any).
 
     A few literals of a clause are tried on all images, without branches; the others only on the images left.
     """
+    lists, masks, n_lanes = program.lists, program.masks, program.layout.n_lanes
+    per_image, per_window = 2 * program.layout.negated, program.layout.mask_lanes
+    for i in range(first, last):
+        width = int64(program.widths[i]) if expected == WIDE else expected
+        lane = int64(program.first_lanes[i])
+        start, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
+        middle = min(start + SIFTED_LITERALS, end)
+        mask, few, others = (masks, int64(program.mask_starts[i])), (lists, start, middle), (lists, middle, end)
+        left, fired = word(0), word(0)
+        for j in range(n_images):
+            bitmaps, patches = advance(block.bitmaps, j * per_image), (block.partial, j * per_window)
+            left |= word(narrow(width, bitmaps, lane, n_lanes, few, mask, patches) & 1) << word(j)
+        while left:
+            j = int64(trailing_zeros(left))
+            left &= left - ONE
+            bitmaps, patches = advance(block.bitmaps, j * per_image), (block.partial, j * per_window)
+            fired |= word(narrow(width, bitmaps, lane, n_lanes, others, patches, patches) & 1) << word(j)
+        block.fired[i] = fired
+
+
+def make_firing(width: int) -> Any:
+    """For one width, which is a constant to the compiler."""
 
     @kernel
-    def fire_stretch(first, last, n_images, program, block):
+    def fire_width(first, last, n_images, program, block):
         keep_apart()
-        lists, masks, n_lanes = program.lists, program.masks, program.layout.n_lanes
-        per_image, per_window = 2 * program.layout.negated, program.layout.mask_lanes
-        for i in range(first, last):
-            width = program.widths[i] if expected == WIDE else expected
-            lane = int64(program.first_lanes[i])
-            start, end = int64(program.list_starts[i]), int64(program.list_starts[i + 1])
-            middle = min(start + SIFTED_LITERALS, end)
-            mask, few, others = (masks, int64(program.mask_starts[i])), (lists, start, middle), (lists, middle, end)
-            left, fired = word(0), word(0)
-            for j in range(n_images):
-                bitmaps, patches = advance(block.bitmaps, j * per_image), (block.partial, j * per_window)
-                left |= word(narrow(width, bitmaps, lane, n_lanes, few, mask, patches) & 1) << word(j)
-            while left:
-                j = int64(trailing_zeros(left))
-                left &= left - ONE
-                bitmaps, patches = advance(block.bitmaps, j * per_image), (block.partial, j * per_window)
-                fired |= word(narrow(width, bitmaps, lane, n_lanes, others, patches, patches) & 1) << word(j)
-            block.fired[i] = fired
+        fire_stretch(int64(width), first, last, n_images, program, block)
 
-    return fire_stretch
+    return fire_width
 
 
 fire_half, fire_single, fire_double, fire_wide = (make_firing(width) for width in (HALF, SINGLE, DOUBLE, WIDE))
@@ -249,7 +253,7 @@ def fire(samples, first, count, program, block):
             else:
                 draw_bitmaps(samples.rows, image, bitmaps, layout)
         singles, doubles, wides = program.singles, program.doubles, program.wides
-        fire_half(0, singles, count, program, block)
+        fire_half(int64(0), singles, count, program, block)
         fire_single(singles, doubles, count, program, block)
         fire_double(doubles, wides, count, program, block)
         fire_wide(wides, program.n_clauses, count, program, block)

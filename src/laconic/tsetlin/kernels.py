@@ -15,6 +15,7 @@ from numba import int64, uint8, uint16
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.compiling import entry_point, inline, kernel
 from laconic.tsetlin.evaluation import (
     clear_outputs,
     draw_bitmaps,
@@ -61,9 +62,6 @@ from laconic.tsetlin.windows import (
     WIDTHS,
     Agenda,
     Windows,
-    entry_point,
-    inline,
-    kernel,
     make_agenda,
     make_windows,
     read_includes,

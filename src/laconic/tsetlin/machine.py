@@ -167,7 +167,7 @@ def _trainer(is_flat: bool) -> Any:
 def _make_trainer(is_flat: bool) -> Any:
     train = kernels.make_trainer(is_flat)
     if not any(Path(train.stats.cache_path).glob(f"{Path(kernels.__file__).stem}.*.nbi")):
-        logger.warning("laconic: compiling the Tsetlin kernels for this CPU; takes about 15 s, once")
+        logger.warning("laconic: compiling the Tsetlin kernels for this CPU; takes about 10 s, once")
     return train
 
 

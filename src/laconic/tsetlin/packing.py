@@ -8,6 +8,7 @@ import numpy as np
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.compiling import entry_point, inline
 from laconic.tsetlin.geometry import Layout, Shape, aligned, geometry
 from laconic.tsetlin.kernels import Samples
 from laconic.tsetlin.vectors import (
@@ -30,7 +31,7 @@ from laconic.tsetlin.vectors import (
     store_word,
     widen8,
 )
-from laconic.tsetlin.windows import LOW, ONE, entry_point, inline
+from laconic.tsetlin.windows import LOW, ONE
 
 
 @dataclass(frozen=True)

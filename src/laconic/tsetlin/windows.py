@@ -8,15 +8,14 @@ agenda   the clauses that can match at all, sorted by window width and list leng
          branches and the loop over clauses is hardly ever mispredicted.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba import int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.compiling import inline, kernel
 from laconic.tsetlin.geometry import Layout, aligned
 from laconic.tsetlin.vectors import (
     and8,
@@ -47,14 +46,6 @@ NEVER, HALF, SINGLE, DOUBLE, WIDE = 0, 1, 2, 3, 4
 WIDTHS, STRAY = 7, 8  # of Agenda.listed: the width under which a clause is listed (WIDE and more: WIDE), and a flag
 LIST_KEYS = 19  # lists of 18 groups and more sort together
 N_KEYS = 1 + 4 * LIST_KEYS
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-FLAGS = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
-entry_point: Decorator = numba.njit(
-    cache=True, **FLAGS
-)  # called from Python; only these are worth a place in the cache
-kernel: Decorator = numba.njit(**FLAGS)
-inline: Decorator = numba.njit(forceinline=True, **FLAGS)
 
 
 class Windows(NamedTuple):

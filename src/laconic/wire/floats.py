@@ -12,15 +12,18 @@ from laconic.wire.bits import shorter
 PLAIN, PLANES, MODEL = ints.PLAIN, ints.PLANES, ints.MODEL
 PLANES_ON_BASE, MODEL_ON_BASE = ints.ON_BASE + PLANES, ints.ON_BASE + MODEL
 NAMES = {method: ints.NAMES[method] for method in (PLAIN, PLANES, MODEL, PLANES_ON_BASE, MODEL_ON_BASE)}
-MAX_MODELLED = 1 << 17
+MAX_MODELLED = 1 << 15  # beyond it the model takes longer than its few percent are worth
 
 
 def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | None) -> tuple[int, bytes]:
     best = (PLAIN, array.tobytes())
     if array.size == 0:
         return best
-    ordered, n_columns = order(array), array.shape[-1] if array.ndim else 1
+    n_columns = array.shape[-1] if array.ndim else 1
     best = shorter(best, PLANES, planes.squeeze(rotate(array)))
+    if base is None and array.size > MAX_MODELLED:
+        return best
+    ordered = order(array)
     if array.size <= MAX_MODELLED:
         best = shorter(best, MODEL, ints.write_model(ordered.astype(np.int64), None, n_columns, len(best[1])))
     if base is not None:

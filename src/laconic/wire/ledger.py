@@ -144,8 +144,8 @@ def estimate_entropy_bytes(value: Any) -> float:
     if value.dtype == bool:
         return entropy_bytes(int(np.count_nonzero(value)), value.size)
     if value.dtype.kind == "f":  # whole floats hardly ever repeat; their leading bytes do
-        rotated = rotate(plain(value)).view(np.uint8).reshape(-1, value.itemsize)
-        return sum(frequencies_to_bytes(np.bincount(plane)) for plane in rotated.T)
+        rotated = np.ascontiguousarray(rotate(plain(value)).view(np.uint8).reshape(-1, value.itemsize).T)
+        return sum(frequencies_to_bytes(np.bincount(plane)) for plane in rotated)
     return frequencies_to_bytes(np.unique(value, return_counts=True)[1])
 
 

@@ -60,13 +60,20 @@ class Field(NamedTuple):
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 class Message:
-    """Base of all messages; `class Update(Message, paper_bits={"states": 1})` also names a paper's own bit count."""
+    """Base of all messages; `class Update(Message, paper_bits={"states": 1})` also names a paper's own bit count.
+
+    `is_afresh=True`: never coded against an earlier one, so that neither end need keep it. For noise, such as weights.
+    """
 
     schema: ClassVar[tuple[Field, ...]] = ()
     paper_bits: ClassVar[Mapping[str, PaperBits]] = {}
+    is_afresh: ClassVar[bool] = False
 
-    def __init_subclass__(cls, paper_bits: Mapping[str, PaperBits] | None = None, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, paper_bits: Mapping[str, PaperBits] | None = None, is_afresh: bool = False, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
+        cls.is_afresh = is_afresh
         dataclass(frozen=True, eq=False)(cls)
         try:
             hints = get_type_hints(cls, include_extras=True)
@@ -112,7 +119,7 @@ def keep(value: Any) -> Any:
 
 
 def read_annotation(cls: type, name: str, annotation: Any) -> Field:
-    if name in ("schema", "paper_bits"):
+    if name in ("schema", "paper_bits", "is_afresh"):
         raise TypeError(f"{cls.__name__}.{name}: messages use that name themselves")
     parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     optional = len(parts) == 2 and types.NoneType in parts

@@ -5,7 +5,6 @@ round   sampled clients train both machines and send the shared one's weights, t
 merge   weights: mean by examples, blended with the old; include bits: OR of the two; everyone gets the shared machine
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import average_weights, highest, mean_jaccard, richest, unite_states
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, bound_bytes, on_client
+from laconic.aggregate import average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, count_affordable, on_client
+from laconic.algorithms.settings import check_at_least, check_share
 from laconic.algorithms.tsetlin.machines import (
-    check_at_least,
     check_rebuilding,
-    check_share,
     choose_shape,
     held_out,
     paper_clause_bytes,
@@ -67,6 +65,11 @@ class Server:
     is_merged: Classes  # once in any round
     similarity: float = 0.0  # of the clients that last took part in a reference round
     accuracy: dict[ClientId, float] = field(default_factory=dict)  # when last heard of
+
+    def check_update(self, order: Order, update: Update) -> None:
+        check_shape("weights", update.weights, (self.task.n_classes, order.n_shared))
+        if update.per_class is not None:
+            check_shape("per_class", update.per_class, (self.task.n_classes,))
 
 
 @dataclass
@@ -123,18 +126,26 @@ class CSpFedTM(Algorithm):
         fleet.note(n_shared=n_shared, n_private=self.n_clauses - n_shared)
         if self.n_shared is None:
             fleet.note(similarity=server.similarity)
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)))
+            if self.budget_bytes:
+                n_affordable = self.afford_by_paper(server.task)
+                fleet.note(n_shared_by_paper=self.count_shared(n_affordable, server.similarity))
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)), check=server.check_update)
         if server.shared is None:
             return
         updates = {client: reply for client, reply in replies.items() if reply is not None}
         wanted = self.choose_donors(server, updates)
         if self.donors == "performance":
             fleet.note(**{f"donor_{place}": client for place, client in enumerate(wanted, start=1)})
-        sent = fleet.ask(self.give_states, {client: Wanted(classes) for client, classes in wanted.items()})
+        before = tm.include_bits(server.shared)
+        sent = fleet.ask(
+            self.give_states,
+            {client: Wanted(classes) for client, classes in wanted.items()},
+            check=lambda wanted, reply: check_shape("states", reply.states, before[wanted.classes].shape),
+        )
         server.accuracy |= {client: update.accuracy for client, update in updates.items()}
         self.merge_weights(server, server.shared, list(updates.values()))
         arrived = [(wanted[client], reply.states) for client, reply in sent.items()]
-        states = unite_states(tm.include_bits(server.shared), arrived)
+        states = unite_states(before, arrived)
         tm.load_include_bits(server.shared, states)
         fleet.ask(self.install, dict.fromkeys(fleet.everyone, Shared(server.shared.weights, states)), at_least=0)
 
@@ -142,18 +153,24 @@ class CSpFedTM(Algorithm):
         """Decides how many clauses are shared; a machine that stays keeps its first ones."""
         n_shared = self.n_shared
         if n_shared is None:
-            replies = fleet.ask(self.train_reference, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
+            due = self.describe(self.build(server.task, self.n_reference)).used.shape
+            replies = fleet.ask(
+                self.train_reference,
+                dict.fromkeys(fleet.sampled, EMPTY),
+                at_least=0,
+                check=lambda _, reply: check_shape("used", reply.used, due),
+            )
             if len(replies) > 1:
-                server.similarity = mean_jaccard([reply.used for reply in replies.values()])
+                alike = jaccard([reply.used for reply in replies.values()])
+                server.similarity = mean_of_pairs(alike)
+                fleet.note_pairs(list(replies), similarity=alike)
             n_affordable = self.afford(server.task)
             n_shared = self.count_shared(n_affordable, server.similarity)
-            clause_bytes = paper_clause_bytes(server.task, self.patch)
-            by_paper = self.budget_bytes // (2 * clause_bytes) if self.budget_bytes else n_affordable  # up and down
             fleet.note(
                 similarity=server.similarity,
                 n_affordable=n_affordable,
-                n_affordable_by_paper=min(by_paper, self.n_clauses // 2),
-                paper_reference_bytes=self.n_reference * clause_bytes * len(replies),
+                n_affordable_by_paper=self.afford_by_paper(server.task),
+                paper_reference_bytes=self.n_reference * paper_clause_bytes(server.task, self.patch) * len(replies),
             )
         if n_shared == 0:
             server.shared = None
@@ -162,12 +179,15 @@ class CSpFedTM(Algorithm):
 
     def afford(self, task: Task) -> int:
         """Most clauses per class to share: at most half, and no more than the bytes allow in the worst case."""
-        half = self.n_clauses // 2
         if not self.budget_bytes:
-            return min(self.download_bytes // paper_clause_bytes(task, self.patch), half)
-        return bisect_right(
-            range(1, half + 1), self.budget_bytes, key=lambda n: bound_bytes(self.list_messages(task, n))
-        )
+            return self.afford_by_paper(task)
+        sizes = range(1, self.n_clauses // 2 + 1)
+        return count_affordable(self.budget_bytes, sizes, lambda n: self.list_messages(task, n))
+
+    def afford_by_paper(self, task: Task) -> int:
+        """The same by the paper's count: of tau, for the download, or of a budget, for both ways."""
+        n_bytes = self.budget_bytes // 2 if self.budget_bytes else self.download_bytes
+        return min(n_bytes // paper_clause_bytes(task, self.patch), self.n_clauses // 2)
 
     def count_shared(self, n_affordable: int, similarity: float) -> int:
         """From none, if clients have nothing in common, to all that is affordable, if they use the same clauses."""

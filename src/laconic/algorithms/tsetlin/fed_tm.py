@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.aggregate import average_weights, richest, unite_states
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.settings import check_at_least, check_share
 from laconic.algorithms.tsetlin.machines import (
-    check_at_least,
     check_rebuilding,
-    check_share,
     choose_shape,
     classify,
     paper_state_bits,
@@ -51,6 +50,15 @@ class Server:
     states: NDArray[np.bool_]  # [class, clause, literal]
     is_merged: NDArray[np.bool_]  # [class] once in any round
     holdings: dict[ClientId, Ints] = field(default_factory=dict)  # [class] examples
+
+    def check_holdings(self, _: Message, reply: Holdings | Update) -> None:
+        check_shape("per_class", reply.per_class, self.is_merged.shape)
+
+    def check_update(self, order: Order, update: Update) -> None:
+        self.check_holdings(order, update)
+        check_shape("weights", update.weights, self.weights.shape)
+        if order.send_states.any() or update.states is not None:
+            check_shape("states", update.states, self.states[order.send_states].shape)
 
 
 @dataclass
@@ -86,10 +94,11 @@ class FedTM(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         unknown = [client for client in fleet.sampled if client not in server.holdings]
-        told = fleet.ask(self.tell_holdings, dict.fromkeys(unknown, EMPTY), at_least=0)
+        told = fleet.ask(self.tell_holdings, dict.fromkeys(unknown, EMPTY), at_least=0, check=server.check_holdings)
         server.holdings |= {client: reply.per_class for client, reply in told.items()}
         wanted = self.choose_donors(server, fleet.sampled)
-        updates = fleet.ask(self.train, {client: Order(classes) for client, classes in wanted.items()})
+        orders = {client: Order(classes) for client, classes in wanted.items()}
+        updates = fleet.ask(self.train, orders, check=server.check_update)
         server.holdings |= {client: update.per_class for client, update in updates.items()}
         self.merge_weights(server, list(updates.values()))
         self.merge_states(server, {client: (wanted[client], update) for client, update in updates.items()})

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape, classify
+from laconic.algorithms.settings import check_at_least
+from laconic.algorithms.tsetlin.machines import choose_shape, classify
 from laconic.wire import EMPTY, Message
 
 

@@ -1,4 +1,4 @@
-"""What methods on Tsetlin Machines do alike: the clause's view of an example, sizes, and the checks of settings."""
+"""What methods on Tsetlin Machines do alike: the clause's view of an example, sizes, rebuilding."""
 
 import math
 from typing import Any
@@ -78,19 +78,6 @@ def paper_state_bits(states: NDArray[np.bool_]) -> float:
 def paper_clause_bytes(task: Task, patch: int | None) -> int:
     """Of a clause for each class, as the papers count them: include bits in whole words, and a weight of 32 bits."""
     return task.n_classes * 4 * (math.ceil(choose_shape(task, patch).n_literals / 32) + 1)
-
-
-def check_at_least(settings: Any, **least: float) -> None:
-    for name, bound in least.items():
-        value = getattr(settings, name)
-        if value is not None and not bound <= value < math.inf:
-            raise ValueError(f"method.{name} = {value} must be at least {bound}")
-
-
-def check_share(settings: Any, *names: str) -> None:
-    for name in names:
-        if not 0 <= getattr(settings, name) <= 1:
-            raise ValueError(f"method.{name} = {getattr(settings, name)} must be from 0 to 1")
 
 
 def check_rebuilding(settings: Any) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.tsetlin.machines import check_at_least, choose_shape, classify, held_out
+from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.settings import check_at_least
+from laconic.algorithms.tsetlin.machines import choose_shape, classify, held_out
 from laconic.wire import EMPTY, Ints, Message
 
 
@@ -23,6 +24,7 @@ class Vote(Message, paper_bits={"label": 8, "weights": 32}):
 
 @dataclass
 class Server:
+    n_classes: int
     centres: dict[int, NDArray[np.float64]] = field(default_factory=dict)  # class -> [clause] mean weights
 
 
@@ -45,10 +47,15 @@ class TPFL(Algorithm):
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
-        return Server()
+        return Server(task.n_classes)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY))
+        def check_vote(_: Message, vote: Vote) -> None:
+            check_shape("weights", vote.weights, (self.n_clauses,))
+            if not 0 <= vote.label < server.n_classes:
+                raise ValueError(f"label is {vote.label}, one from 0 to {server.n_classes - 1} was due")
+
+        votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), check=check_vote)
         centres = self.merge(server, list(votes.values()))
         fleet.note(n_clusters=len(centres))
         fleet.ask(self.install, {client: centres[vote.label] for client, vote in votes.items()}, at_least=0)

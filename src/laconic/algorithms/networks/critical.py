@@ -1,0 +1,139 @@
+"""What FedPURIN and FedCAC do alike: which parameters are critical to a client, and with whom it averages them.
+
+A client goes on from a mix: its critical parameters are averaged with those of clients whose critical ones are the same
+for the most part, all others with everyone's. The mix of a round waits at the server until the client is asked again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.algorithms.networks.picking import (
+    DTYPES,
+    Mask,
+    check_precision,
+    count_due,
+    list_pieces,
+    pick_highest,
+    replace_part,
+)
+from laconic.networks import Network, Part, Spec, Training, Vector
+from laconic.wire import Bits, Floats, Message, Sparse
+
+Overlap = NDArray[np.float64]  # [i, j] of clients, see measure_overlap
+FAINTEST = 1e-10  # scores up to here tell nothing
+
+
+def paper_value_bits(values: NDArray[np.floating[Any]]) -> float:
+    """Zeros are free, as if it were known where they are."""
+    return 8.0 * values.itemsize * np.count_nonzero(values)
+
+
+class Start(
+    Message,
+    paper_bits={
+        "critical": paper_value_bits,
+        "values": paper_value_bits,
+        "is_set": 0,
+        "n_stay": lambda n_stay: 32 * n_stay,
+    },
+    is_afresh=True,
+):
+    """Where a client goes on from; without values: from where it is."""
+
+    round: int  # in which the client sent what is mixed here; if it has sent more since, this is void
+    critical: Floats | None  # [critical entry]; None: they stay as they are
+    n_stay: int  # of these that the papers send nevertheless
+    is_set: Bits | None  # [other entry] whether it has a value, else it is 0; None: all have
+    values: Floats | None  # [set entry]
+
+
+STAY = Start(0, None, 0, None, None)
+
+
+@dataclass
+class Client:
+    network: Network  # as last trained
+    critical: Mask | None = None  # [entry of the part] as last sent
+    sent_round: int = 0
+
+
+# ---------------------------------------------------------------- client
+def choose_critical(scores: Vector, where: Iterable[slice], share: float) -> Mask:
+    """The highest ⌊share · size⌋ of each piece, without what is faint."""
+    chosen = np.zeros(scores.size, np.bool_)
+    for place in where:
+        chosen[place] = pick_highest(scores[place], count_due(place.stop - place.start, share))
+    return chosen & (scores > FAINTEST)
+
+
+def list_places(spec: Spec, part: Part) -> list[slice]:
+    return [place for _, place in list_pieces(spec, part)]
+
+
+def go_on(client: Client, start: Start, part: Part) -> None:
+    if start.values is None or client.critical is None or start.round != client.sent_round:
+        return
+    shared = client.network.vector[part.mask]
+    shared[~client.critical] = start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
+    if start.critical is not None:
+        shared[client.critical] = start.critical
+    replace_part(client.network, part, shared)
+
+
+# ---------------------------------------------------------------- server
+def mix(
+    masks: Sequence[Mask], vectors: Sequence[Vector], overlap: Overlap, round: int, alone_after: int, down: str
+) -> list[Start]:
+    """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
+    alike, everyone = find_alike(overlap, round, alone_after), average(vectors)
+    starts = []
+    for i, mask in enumerate(masks):
+        partners = [vector for vector, joins in zip(vectors, alike[i], strict=True) if joins]
+        critical = average(partners)[mask].astype(DTYPES[down]) if len(partners) > 1 else None
+        n_stay = 0 if critical is not None or round > alone_after else int(np.count_nonzero(mask))
+        others = everyone[~mask].astype(DTYPES[down])
+        is_set = others != 0
+        if 8 * others.itemsize * (others.size - np.count_nonzero(is_set)) > others.size:  # worth a bit for each
+            starts.append(Start(round, critical, n_stay, is_set, others[is_set]))
+        else:
+            starts.append(Start(round, critical, n_stay, None, others))
+    return starts
+
+
+def find_alike(overlap: Overlap, round: int, alone_after: int) -> Mask:
+    """[i, j]: i averages its critical entries with j's, as everyone does with its own."""
+    alike = np.eye(len(overlap), dtype=np.bool_)
+    if round > alone_after or len(overlap) == 1:
+        return alike
+    mean, most, progress = overlap[~alike].mean(), overlap[~alike].max(), round / alone_after
+    # no more than the most alike have, which rounding could make it
+    threshold = min((1 - progress) * mean + progress * most, most)
+    found: Mask = alike | (overlap >= threshold)
+    return found
+
+
+def measure_overlap(masks: Sequence[Mask]) -> Overlap:
+    """[i, j] 1 - |m_i - m_j| / (2 |m_i|); 0 if nothing is critical to i."""
+    packed = [np.packbits(mask) for mask in masks]
+    both = np.array([[int(np.bitwise_count(a & b).sum()) for b in packed] for a in packed])
+    own = both.diagonal()
+    differing = own[:, None] + own[None, :] - 2 * both
+    return np.where(own[:, None] > 0, 1 - differing / (2 * np.maximum(own[:, None], 1)), 0.0)
+
+
+def average(vectors: Sequence[Vector]) -> Vector:
+    total = np.zeros(vectors[0].size)
+    for vector in vectors:
+        total += vector
+    return (total / len(vectors)).astype(np.float32)
+
+
+# ---------------------------------------------------------------- settings
+def check_training(training: Training) -> None:
+    check_precision(training)
+    if training.statistics != "local":
+        raise ValueError('method.training.statistics = "shared": this method leaves them with the client; say "local"')

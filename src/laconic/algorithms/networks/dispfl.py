@@ -1,0 +1,196 @@
+"""DisPFL: sparse networks, each with a mask of its own, that clients hand to each other; there is no server's model.
+
+round   sampled clients sit in a random circle; each hears the next few, takes the mean of every parameter over those
+        that have it, keeps those of its own mask, trains them, then swaps the smallest for those with most gradient
+sent    to each neighbour: the kept parameters and where they are
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from laconic import networks as nn
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
+from laconic.algorithms.networks.averaging import choose_spec, find_part
+from laconic.algorithms.networks.picking import DTYPES, Mask, check_precision, list_pieces, pick_highest, replace_part
+from laconic.algorithms.settings import check_at_least, check_share
+from laconic.networks import Network, Part, Spec, Training, Vector
+from laconic.networks.sgd import open_network, push_back
+from laconic.wire import Bits, Floats, Message
+
+
+class Kept(Message, paper_bits={"mask": 0}):
+    mask: Bits  # [entry of the tensors that are sparse]
+    values: Floats  # [kept entry], and all of the other tensors
+
+
+@dataclass
+class Server:
+    """Knows nothing; it only draws the circle."""
+
+
+@dataclass
+class Client:
+    network: Network  # as last trained, under the mask
+    mask: Mask  # [entry of the part]
+    next_mask: Mask  # to train under in the next round
+
+
+class DisPFL(Algorithm):
+    density: float = 0.5  # share of the weights that are kept, more of small tensors than of large ones
+    n_neighbours: int = 10  # clients that each hears, and is heard by
+    swap: float = 0.5  # share of a tensor's kept weights that are swapped after the first round (alpha)
+    n_rounds: int = 100  # over which that share goes down to nothing, along a cosine
+    fade: float = 0.998  # the learning rate's factor from round to round
+    clip: float = 10.0  # longest gradient; longer ones are shortened
+    training: Training = Training(epochs=5, batch=128, rate=0.1, decay=5e-4, statistics="local")
+
+    takes = "values"
+    budget_knob = "density"
+
+    def __post_init__(self) -> None:
+        check_share(self, "density", "swap", "fade")
+        check_at_least(self, n_neighbours=1, n_rounds=1, clip=0)
+        check_precision(self.training)
+
+    # ---------------------------------------------------------------- server
+    def start_server(self, task: Task, fleet: Fleet) -> Server:
+        return Server()
+
+    def run_round(self, server: Server, fleet: Fleet) -> None:
+        circle = [fleet.sampled[k] for k in fleet.rng.permutation(len(fleet.sampled))]
+        fleet.gossip(self.publish, self.absorb, seat(circle, self.n_neighbours))
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        """What it tells each neighbour, and what each tells it."""
+        spec = choose_spec(task, self.training)
+        part = self.part(spec)
+        n_sparse, n_kept = np.count_nonzero(is_sparse(spec, part)), sum(self.count_kept(spec, part).values())
+        values = np.zeros(part.size - n_sparse + n_kept, DTYPES[self.training.up])
+        message = Kept(np.zeros(n_sparse, np.bool_), values)
+        return [message] * (2 * min(self.n_neighbours, task.n_clients - 1))
+
+    # ---------------------------------------------------------------- client
+    def start_client(self, task: Task, site: Site) -> Client:
+        spec = choose_spec(task, self.training)
+        part = self.part(spec)
+        mask, n_kept = np.ones(part.size, np.bool_), self.count_kept(spec, part)
+        for name, place in list_sparse(spec, part):
+            mask[place] = pick_highest(site.rng.random(place.stop - place.start, np.float32), n_kept[name])
+        network = nn.build(spec, self.training.init_seed)
+        replace_part(network, part, network.vector[part.mask] * mask)
+        return Client(network, mask, mask)
+
+    @on_client
+    def publish(self, client: Client, _: Message, site: Site) -> Kept:
+        part = self.part(client.network.spec)
+        values = client.network.vector[part.mask][client.mask].astype(DTYPES[self.training.up])
+        return Kept(client.mask[is_sparse(client.network.spec, part)], values)
+
+    @on_client
+    def absorb(self, client: Client, heard: dict[ClientId, Kept], site: Site) -> None:
+        spec = client.network.spec
+        part = self.part(spec)
+        mean = average_kept(client.network.vector[part.mask], client.mask, heard.values(), is_sparse(spec, part))
+        replace_part(client.network, part, mean * client.next_mask)
+        client.mask = client.next_mask
+        self.train(client, part, site)
+        client.next_mask = self.swap_some(client, part, self.find_gradient(client, part, site), site.round)
+
+    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
+        return nn.classify(client.network, x)
+
+    # ---------------------------------------------------------------- pieces
+    def part(self, spec: Spec) -> Part:
+        return find_part(spec, statistics=self.training.statistics == "shared")
+
+    def count_kept(self, spec: Spec, part: Part) -> dict[str, int]:
+        """Weights of each sparse tensor that are kept, by its name."""
+        shapes = {piece.name: piece.shape for piece, _ in list_pieces(spec, part) if len(piece.shape) > 1}
+        return {name: round(share * math.prod(shapes[name])) for name, share in spread(shapes, self.density).items()}
+
+    def train(self, client: Client, part: Part, site: Site) -> None:
+        n_trained = client.network.layout.n_trained
+        mask = np.ones(part.mask.size, np.float32)
+        mask[part.mask] = client.mask
+        moves = torch.from_numpy(mask[:n_trained])
+
+        def keep_to_mask(_: torch.Tensor, gradient: torch.Tensor) -> None:
+            gradient.mul_(moves)
+            gradient.mul_(torch.clamp(self.clip / (gradient.norm() + 1e-6), max=1.0))
+
+        fading = replace(self.training, rate=self.training.rate * self.fade ** (site.round - 1))
+        nn.fit(client.network, site.train, site.rng, fading, adjust=keep_to_mask)
+
+    def find_gradient(self, client: Client, part: Part, site: Site) -> Vector:
+        """[entry of the part] of one mini-batch, for weights that are not kept too; 0 for statistics."""
+        gradient = np.zeros(part.mask.size, np.float32)
+        places = site.rng.permutation(len(site.train.y))[: self.training.batch]
+        if places.size:
+            module = open_network(client.network, is_training=True)
+            where = module.only("all")
+            push_back(module, client.network, site.train, places, nn.cross_entropy)
+            gradient[where] = module.gradient.numpy()
+        return gradient[part.mask]
+
+    def swap_some(self, client: Client, part: Part, gradient: Vector, round: int) -> Mask:
+        """As many come as go; what goes may come again at once."""
+        share = self.swap / 2 * (1 + math.cos(math.pi * min((round - 1) / self.n_rounds, 1)))
+        weights, mask = client.network.vector[part.mask], client.mask.copy()
+        for _, place in list_sparse(client.network.spec, part):
+            kept = mask[place]
+            n_swapped = math.ceil(share * np.count_nonzero(kept) - 1e-9)
+            kept = kept & ~pick_highest(np.where(kept, -np.abs(weights[place]), -np.inf), n_swapped)
+            mask[place] = kept | pick_highest(np.where(kept, -1, np.abs(gradient[place])), n_swapped)
+        return mask
+
+
+def seat(circle: Sequence[ClientId], n_neighbours: int) -> dict[ClientId, list[ClientId]]:
+    """Each hears those next to it, so that as many hear it."""
+    n_heard = min(n_neighbours, len(circle) - 1)
+    return {
+        client: [circle[(k + step) % len(circle)] for step in range(1, n_heard + 1)] for k, client in enumerate(circle)
+    }
+
+
+def spread(shapes: Mapping[str, tuple[int, ...]], density: float) -> dict[str, float]:
+    """Erdős–Rényi with kernels: a tensor keeps (sum of its sides) / (their product) times what makes up the density."""
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    whole = set[str]()  # tensors that would keep more than all of themselves
+    while True:
+        raw = {name: sum(shapes[name]) / sizes[name] for name in shapes if name not in whole}
+        n_left = density * sum(sizes.values()) - sum(sizes[name] for name in whole)
+        factor = n_left / sum(raw[name] * sizes[name] for name in raw) if raw else 0.0
+        largest = max(raw.values(), default=0.0)
+        if factor * largest <= 1:
+            return {name: 1.0 if name in whole else factor * raw[name] for name in shapes}
+        whole |= {name for name in raw if raw[name] == largest}
+
+
+def average_kept(own: Vector, mask: Mask, heard: Iterable[Kept], sparse: Mask) -> Vector:
+    """[entry] mean over those that keep it; 0 if nobody does."""
+    total, n_holders = own.astype(np.float64), mask.astype(np.int64)
+    for kept in heard:
+        theirs = np.ones(mask.size, np.bool_)
+        theirs[sparse] = kept.mask
+        total[theirs] += kept.values
+        n_holders += theirs
+    return (total / np.maximum(n_holders, 1)).astype(np.float32)
+
+
+def list_sparse(spec: Spec, part: Part) -> list[tuple[str, slice]]:
+    """Tensors of more than one axis, and where they lie in the part; biases and norms are kept whole."""
+    return [(piece.name, place) for piece, place in list_pieces(spec, part) if len(piece.shape) > 1]
+
+
+def is_sparse(spec: Spec, part: Part) -> Mask:
+    """[entry of the part]"""
+    found = np.zeros(part.size, np.bool_)
+    for _, place in list_sparse(spec, part):
+        found[place] = True
+    return found

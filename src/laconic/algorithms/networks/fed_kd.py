@@ -1,0 +1,140 @@
+"""FedKD: as FML, with hidden features taught too, and a common network that travels as thin matrices.
+
+round   sampled clients get the common network, train it and their own together, and send the common one
+merge   the mean of the networks that came, by examples
+sent    both ways: the common network, each layer by as many singular values as hold a share of its energy; the share
+        rises from round to round
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
+
+from laconic import networks as nn
+from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
+from laconic.algorithms.networks.averaging import find_part
+from laconic.algorithms.networks.prototyping import choose_specs
+from laconic.networks import Network, Part, Spec, Training, Vector
+from laconic.networks.duet import Voices, diverge, fit_both
+from laconic.networks.lowrank import Thin, fill_out, thin_out
+from laconic.wire import Floats, Ints, Message
+
+
+class Common(Message, paper_bits={"ranks": 0}, is_afresh=True):
+    """The common network; ranks 0 and all values: none of its layers became smaller."""
+
+    ranks: Ints  # [piece]
+    values: Floats
+
+
+class Sent(Message, paper_bits={"ranks": 0, "n_examples": 0}, is_afresh=True):
+    ranks: Ints
+    values: Floats
+    n_examples: int
+
+
+@dataclass
+class Server:
+    spec: Spec
+    vector: Vector  # [entry of the part]
+
+
+@dataclass
+class Client:
+    network: Network  # its own
+    common: Network
+    bridge: Vector  # [own feature, common feature] from the common network's features to its own
+
+
+class FedKD(Algorithm):
+    training: Training = Training(rate=0.01, batch=32)
+    models: tuple[str, ...] = ()  # of own networks, taken by clients in turn; none: training.model
+    n_features: int = 0  # that every own network's head gets; 0: as its body makes them
+    aux_model: str = "auto"  # of the common network
+    first_energy: float = 0.95  # share of the squared singular values that is sent in the first round
+    last_energy: float = 0.98  # and from round `rising_rounds` on
+    rising_rounds: int = 300
+    longest: float = 10.0  # length to which gradients are cut
+
+    takes = "values"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.first_energy <= self.last_energy <= 1 or self.rising_rounds < 1:
+            raise ValueError(
+                f"method.first_energy = {self.first_energy}, method.last_energy = {self.last_energy} must rise, above "
+                f"0 and at most 1; method.rising_rounds = {self.rising_rounds} must be at least 1"
+            )
+
+    # ---------------------------------------------------------------- server
+    def start_server(self, task: Task, fleet: Fleet) -> Server:
+        spec = self.common_spec(task)
+        return Server(spec, nn.start_vector(spec, self.training.init_seed)[self.part(spec).mask])
+
+    def run_round(self, server: Server, fleet: Fleet) -> None:
+        layout, part = nn.layout(server.spec), self.part(server.spec)
+        common = Common(*thin_out(server.vector, layout, part, self.energy(fleet.round)))
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, common))
+        total = np.zeros(server.vector.size)
+        for reply in replies.values():
+            total += reply.n_examples * fill_out(Thin(reply.ranks, reply.values), layout, part)
+        n_examples = sum(reply.n_examples for reply in replies.values())
+        server.vector = (total / max(n_examples, 1)).astype(np.float32)
+
+    def energy(self, round: int) -> float:
+        return self.first_energy + (self.last_energy - self.first_energy) * min(round / self.rising_rounds, 1.0)
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        spec = self.common_spec(task)
+        vector = nn.start_vector(spec, self.training.init_seed)[self.part(spec).mask]
+        ranks = np.zeros(len(nn.layout(spec).pieces), np.int64)
+        return [Common(ranks, vector), Sent(ranks, vector, 1)]
+
+    # ---------------------------------------------------------------- client
+    def start_client(self, task: Task, site: Site) -> Client:
+        seed = self.training.init_seed
+        own = nn.build(choose_specs(task, self.training, self.models, self.n_features, site.id), seed)
+        common = nn.build(self.common_spec(task), seed)
+        wide, narrow = (nn.count_head_inputs(network.spec) for network in (own, common))
+        limit = 1 / np.sqrt(narrow)
+        return Client(own, common, site.rng.uniform(-limit, limit, (wide, narrow)).astype(np.float32))
+
+    @on_client
+    def train(self, client: Client, common: Common, site: Site) -> Sent:
+        layout, part = client.common.layout, self.part(client.common.spec)
+        vector = client.common.vector.copy()
+        vector[part.mask] = fill_out(Thin(common.ranks, common.values), layout, part)
+        client.common.vector = vector
+        client.bridge = fit_both(
+            client.network,
+            client.common,
+            client.bridge,
+            site.train,
+            site.rng,
+            self.training,
+            loss=self.teach_each_other,
+            longest=self.longest,
+        )
+        thin = thin_out(client.common.vector[part.mask], layout, part, self.energy(site.round))
+        return Sent(*thin, n_examples=len(site.train.y))
+
+    def teach_each_other(self, voices: Voices, bridge: Tensor) -> Tensor:
+        """What one network learns from the other counts the less, the worse both do."""
+        own, aux = voices.logits, voices.aux_logits
+        own_loss, aux_loss = F.cross_entropy(own, voices.labels), F.cross_entropy(aux, voices.labels)
+        hidden = F.mse_loss(voices.features, voices.aux_features @ bridge.T)
+        both = own_loss + aux_loss
+        return both + (diverge(aux, own) + diverge(own, aux) + 2 * hidden) / both
+
+    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
+        return nn.classify(client.network, x)
+
+    # ---------------------------------------------------------------- pieces
+    def common_spec(self, task: Task) -> Spec:
+        return Spec(self.aux_model, task.input_shape, task.n_classes, task.peak)
+
+    def part(self, spec: Spec) -> Part:
+        return find_part(spec, statistics=self.training.statistics == "shared")

@@ -1,0 +1,38 @@
+"""What methods that send signs in place of changes do alike."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.algorithm import ClientId
+from laconic.algorithms.networks.averaging import Shared, Update, find_part, merge
+from laconic.networks import Part, Spec, Training, Vector
+
+
+def check_training(training: Training) -> None:
+    check_statistics(training)
+    if training.up != "fp32":
+        raise ValueError(f'method.training.up = "{training.up}" must be left at "fp32": what goes up are bits')
+
+
+def check_statistics(training: Training) -> None:
+    if training.statistics != "local":
+        raise ValueError(
+            f'method.training.statistics = "{training.statistics}" must be "local": '
+            "bits tell nothing of a mean or a variance"
+        )
+
+
+def trained_part(spec: Spec) -> Part:
+    """All but the statistics of batch normalisation."""
+    return find_part(spec, statistics=False)
+
+
+def merge_changes(shared: Shared, changes: Mapping[ClientId, tuple[Vector, int]], part: Part) -> None:
+    """Adds the mean of the changes as the server made them out, by examples: (change, n_examples) each."""
+    merge(shared, {client: Update(change, None, None, n) for client, (change, n) in changes.items()}, part)
+
+
+def as_numbers(signs: NDArray[np.bool_]) -> Vector:
+    return np.where(signs, np.float32(1), np.float32(-1))

@@ -1,0 +1,49 @@
+"""Separate: every client trains a network of its own and shares nothing; the control of all methods on networks.
+
+round   sampled clients train
+sent    nothing
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic import networks as nn
+from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
+from laconic.algorithms.networks.averaging import choose_spec
+from laconic.networks import Network, Training
+from laconic.wire import EMPTY, Message
+
+
+@dataclass
+class Server:
+    """Knows nothing."""
+
+
+class Separate(Algorithm):
+    training: Training = Training()
+
+    takes = "values"
+
+    # ---------------------------------------------------------------- server
+    def start_server(self, task: Task, fleet: Fleet) -> Server:
+        return Server()
+
+    def run_round(self, server: Server, fleet: Fleet) -> None:
+        fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY))
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        return []
+
+    # ---------------------------------------------------------------- client
+    def start_client(self, task: Task, site: Site) -> Network:
+        return nn.build(choose_spec(task, self.training), self.training.init_seed)
+
+    @on_client
+    def train(self, client: Network, _: Message, site: Site) -> None:
+        nn.fit(client, site.train, site.rng, self.training)
+
+    def predict(self, client: Network, x: NDArray[Any]) -> NDArray[np.int64]:
+        return nn.classify(client, x)

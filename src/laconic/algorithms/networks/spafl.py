@@ -1,0 +1,170 @@
+"""SpaFL: only a threshold for each filter or neuron travels; weights never leave the client.
+
+round   sampled clients train weights and thresholds; a filter whose weights are smaller on average than its threshold
+        is cut out
+merge   the mean of the thresholds; everyone moves its weights by what the thresholds moved
+sent    up: thresholds, from the sampled; down: their mean, to everyone
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from laconic import networks as nn
+from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
+from laconic.algorithms.networks.averaging import choose_spec
+from laconic.algorithms.networks.picking import DTYPES, Mask, check_precision
+from laconic.algorithms.settings import check_at_least
+from laconic.networks import Network, Spec, Training, Vector
+from laconic.networks.sgd import batches, descend, open_network, push_back
+from laconic.wire import EMPTY, Floats, Message
+
+FEWEST = 0.01  # a layer of which no more than this share is left gets all its filters back
+
+
+class Thresholds(Message):
+    values: Floats  # [row]
+
+
+@dataclass
+class Server:
+    thresholds: Vector  # [row]
+
+
+@dataclass
+class Client:
+    network: Network  # nothing cut out
+    thresholds: Vector  # [row] as received
+
+
+class SpaFL(Algorithm):
+    push: float = 1.5e-4  # how much thresholds are drawn upwards, for sparsity (alpha)
+    clip: float = 3.0  # longest gradient, of weights and thresholds together; longer ones are shortened
+    training: Training = Training(epochs=5, batch=16, rate=0.01, momentum=0.9, statistics="local")
+
+    takes = "values"
+
+    def __post_init__(self) -> None:
+        check_at_least(self, push=0, clip=0)
+        check_precision(self.training)
+
+    # ---------------------------------------------------------------- server
+    def start_server(self, task: Task, fleet: Fleet) -> Server:
+        return Server(np.zeros(count_rows(choose_spec(task, self.training)), np.float32))
+
+    def run_round(self, server: Server, fleet: Fleet) -> None:
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY))
+        sent = [reply.values.astype(np.float64) for reply in replies.values()]
+        server.thresholds = np.mean(sent, axis=0).astype(np.float32)
+        news = Thresholds(server.thresholds.astype(DTYPES[self.training.down]))
+        fleet.ask(self.shift, dict.fromkeys(fleet.everyone, news), at_least=0)
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        n_rows = count_rows(choose_spec(task, self.training))
+        return [Thresholds(np.zeros(n_rows, DTYPES[kept])) for kept in (self.training.up, self.training.down)]
+
+    # ---------------------------------------------------------------- client
+    def start_client(self, task: Task, site: Site) -> Client:
+        spec = choose_spec(task, self.training)
+        return Client(nn.build(spec, self.training.init_seed), np.zeros(count_rows(spec), np.float32))
+
+    @on_client
+    def train(self, client: Client, _: Message, site: Site) -> Thresholds:
+        thresholds = self.descend(client.network, client.thresholds, site)
+        site.note(kept=float(find_kept(client.network.spec, client.network.vector, thresholds).mean()))
+        return Thresholds(thresholds.astype(DTYPES[self.training.up]))
+
+    @on_client
+    def shift(self, client: Client, news: Thresholds, site: Site) -> None:
+        thresholds = news.values.astype(np.float32)
+        client.network.vector = shift_weights(client.network, thresholds - client.thresholds)
+        client.thresholds = thresholds
+
+    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
+        network = client.network
+        kept = find_kept(network.spec, network.vector, client.thresholds)
+        return nn.classify(Network(network.spec, cut_out(network.spec, network.vector, kept), network.log_prior), x)
+
+    # ---------------------------------------------------------------- pieces
+    def descend(self, network: Network, start: Vector, site: Site) -> Vector:
+        """Trains the network in place; the thresholds that came of it."""
+        if self.training.prior:
+            network.log_prior = nn.log_shares(site.train.y, network.spec.n_classes)
+        module = open_network(network, is_training=True)
+        where = module.only("all")
+        trained = torch.cat([module.weights, torch.from_numpy(start.copy())])  # weights, then thresholds
+        gradient, n_weights = torch.zeros_like(trained), where.stop
+        speed = torch.zeros_like(trained) if self.training.momentum else None
+        settings = self.training
+        for places in batches(len(site.train.y), site.rng, settings.batch, settings.epochs, settings.steps):
+            weights, thresholds = trained[:n_weights].numpy(), trained[n_weights:].numpy()
+            kept = find_kept(network.spec, weights, thresholds)
+            module.weights.copy_(torch.from_numpy(cut_out(network.spec, weights, kept)))
+            push_back(module, network, site.train, places, nn.cross_entropy)
+            pulled = module.gradient.numpy()
+            gradient[:n_weights] = torch.from_numpy(cut_out(network.spec, pulled, kept))
+            gradient[n_weights:] = torch.from_numpy(
+                pull_thresholds(network.spec, weights, thresholds, pulled) - self.push * np.exp(-thresholds)
+            )
+            gradient.mul_(torch.clamp(self.clip / (gradient.norm() + 1e-6), max=1.0))
+            descend(trained, gradient, speed, settings)
+        module.weights.copy_(trained[:n_weights])
+        network.vector = module.vector()
+        found: Vector = trained[n_weights:].numpy()
+        return found
+
+
+def list_layers(spec: Spec) -> list[tuple[slice, slice, tuple[int, ...]]]:
+    """Of each tensor with more than one axis: its place in the vector, that of its rows among all rows, its shape."""
+    layers, stop = [], 0
+    for piece in nn.layout(spec).pieces:
+        if len(piece.shape) > 1 and not piece.is_statistic:
+            start, stop = stop, stop + piece.shape[0]
+            layers.append((slice(piece.start, piece.stop), slice(start, stop), piece.shape))
+    return layers
+
+
+def count_rows(spec: Spec) -> int:
+    return sum(shape[0] for _, _, shape in list_layers(spec))
+
+
+def find_kept(spec: Spec, weights: Vector, thresholds: Vector) -> Mask:
+    """[row] whether its weights are larger on average than its threshold."""
+    kept = np.ones(thresholds.size, np.bool_)
+    for place, rows, shape in list_layers(spec):
+        sizes = np.abs(weights[place].reshape(shape[0], -1)).mean(axis=1)
+        is_above = sizes > thresholds[rows]
+        kept[rows] = is_above if is_above.mean() > FEWEST else sizes > 0
+    return kept
+
+
+def cut_out(spec: Spec, vector: Vector, kept: Mask) -> Vector:
+    """The vector, 0 in rows that are not kept."""
+    cut = vector.copy()
+    for place, rows, shape in list_layers(spec):
+        cut[place].reshape(shape[0], -1)[~kept[rows]] = 0
+    return cut
+
+
+def pull_thresholds(spec: Spec, weights: Vector, thresholds: Vector, gradient: Vector) -> Vector:
+    """[row] the loss's gradient; the step at the threshold counts as a slope of 1 within 1 of it."""
+    pull = np.zeros(thresholds.size, np.float32)
+    for place, rows, shape in list_layers(spec):
+        own, slopes = (vector[place].reshape(shape[0], -1) for vector in (weights, gradient))
+        is_near = np.abs(np.abs(own).mean(axis=1) - thresholds[rows]) <= 1
+        pull[rows] = -(own * slopes).sum(axis=1) * is_near
+    return pull
+
+
+def shift_weights(network: Network, moved: Vector) -> Vector:
+    """A threshold that rose makes its row's weights smaller, by as much, shared out over a kernel or the inputs."""
+    vector = network.vector.copy()
+    for place, rows, shape in list_layers(network.spec):
+        own = vector[place].reshape(shape[0], -1)
+        share = math.prod(shape[2:]) if len(shape) > 2 else shape[1]
+        own -= (np.sign(own.sum(axis=1)) * moved[rows] / share)[:, None]
+    return vector

@@ -1,0 +1,98 @@
+"""What Flower starts: the server's loop in its ServerApp, a client's step in its ClientApp."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+
+from laconic.deploy.folders import read_examples, read_settings
+from laconic.fleets.base import BaseFleet
+from laconic.fleets.flower import FlowerFleet, Post, answer
+from laconic.fleets.host import Home
+from laconic.fleets.store import write_atomically
+from laconic.runs.config import read_config
+from laconic.runs.prepare import ClientData
+from laconic.runs.record import log_event
+from laconic.runs.run import drive, find_conditions
+
+GATHER_SECONDS = 120.0  # for all nodes to be there; then the run begins with those that are
+LOCK_SECONDS = 120.0  # for a ServerApp that lost its SuperLink to end
+
+server_app, client_app = ServerApp(), ClientApp()
+
+
+def serve(grid: Grid, context: Context) -> None:
+    folder, server = (Path(str(context.run_config[name])) for name in ("folder", "server"))
+    with lock(folder):
+        attempts = folder / "attempts.json"
+        attempt = 1 + (json.loads(attempts.read_text("utf-8")) if attempts.exists() else 0)
+        write_atomically(attempts, json.dumps(attempt).encode())
+        config, task = read_config(folder / "config.toml"), read_settings(server, "server").task
+        nodes = {int(k): n for k, n in json.loads((folder / "nodes.json").read_text("utf-8")).items()}
+        post = Post(
+            grid,
+            nodes,
+            attempt,
+            float(context.run_config["wait-seconds"]),
+            lambda line: log_event(folder, line),
+        )
+        gather(post)
+        home = Home(config.method, task, ClientData(()), config.seed, folder / "checkpoints")
+
+        def open_nodes(on_progress: Callable[[str, int, int], None]) -> BaseFleet:
+            return FlowerFleet(home, find_conditions(config), on_progress, post)
+
+        drive(config, task, folder, open_nodes, None)
+
+
+def gather(post: Post) -> None:
+    deadline, due = time.monotonic() + GATHER_SECONDS, set(post.nodes.values())
+    while due - set(post.grid.get_node_ids()) and time.monotonic() < deadline:
+        time.sleep(1)
+    if missing := due - set(post.grid.get_node_ids()):
+        post.say(f"{len(missing)} of {len(due)} nodes are not there; the run begins without them")
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """One server at a time: one that lost its SuperLink may still be about."""
+    with (folder / "lock").open("w") as file:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
+        yield
+
+
+def step(letter: Message, context: Context) -> Message:
+    folder = Path(str(context.node_config["folder"]))
+    settings, run = read_settings(folder, "node"), str(context.run_config["run"])
+    if not re.fullmatch(r"[0-9a-f]{8,64}", run):  # it names a folder
+        raise ValueError(f"run is {run!r:.80}; hexadecimal digits were due")
+    states = folder / "runs" / run
+    if not (states / "config.toml").exists():  # for the run's whole life, and for the node's owner to see
+        write_atomically(states / "config.toml", str(context.run_config["experiment"]).encode())
+    config = read_config(states / "config.toml")
+    own = read_examples(folder / settings.data, settings.task)
+    source = ClientData(((0, {settings.client: own}),))
+    home = Home(config.method, settings.task, source, config.seed)
+    return answer(letter, home, settings.client, states)
+
+
+server_app.main()(serve)
+client_app.train()(step)
+client_app.evaluate()(step)

@@ -1,0 +1,161 @@
+"""The folders of a deployment: DIR/ca.* for its owner, DIR/server for the server, DIR/node-000 ... for each node."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.algorithm import Examples, Task
+from laconic.deploy.keys import make_authority, make_certificate, make_node_key
+from laconic.runs.prepare import ClientData, prepare
+from laconic.runs.record import describe_partition, write_json
+from laconic.runs.typed_toml import ConfigError, toml_value
+
+if TYPE_CHECKING:
+    from laconic.runs.config import Config
+
+PARTS = ("train", "val", "test")
+INSTALLED_IN = "/opt/laconic"  # where the units look for a folder
+RESTART_SECONDS = 15  # Flower holds a key for a minute after its node died, and refuses it until then
+
+
+@dataclass(frozen=True)
+class Settings:
+    """server.toml and node.toml."""
+
+    address: str  # of the server, HOST:PORT
+    task: Task
+    client: int = -1  # of a node
+    data: str = ""  # of a node: file with x_train, y_train, x_val, y_val, x_test and y_test, read anew in each step
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+def make_deployment(folder: Path, address: str, task: Task, shares: ClientData | None, partition: Any) -> None:
+    """shares: examples to hand out, else every node brings its own; partition: what the report says of them."""
+    check_address(address)
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError("E160", f"{folder} is not empty.  Choose another folder")
+    server = folder / "server"
+    (server / "nodes").mkdir(parents=True)
+    make_authority(folder)
+    make_certificate(folder, server, address.rpartition(":")[0])
+    shutil.copy(folder / "ca.crt", server)
+    write_settings(server / "server.toml", Settings(address, task))
+    write_json(server / "partition.json", partition)
+    write_unit(server, "server")
+    for client in range(task.n_clients):
+        node = folder / f"node-{client:03d}"
+        node.mkdir()
+        make_node_key(node / "key", server / "nodes" / f"{client:03d}.pub")
+        shutil.copy(folder / "ca.crt", node)
+        write_settings(node / "node.toml", Settings(address, task, client, "data.npz"))
+        write_unit(node, "node")
+        if shares is not None:
+            write_examples(node / "data.npz", shares.at(client, 0))
+
+
+def share_out(config: Config) -> tuple[Task, ClientData, dict[str, Any]]:
+    """The experiment's data set, cut as its partition says, for trying a deployment out."""
+    prepared = prepare(config)
+    if prepared.partition.drifted:
+        raise ConfigError("E102", "data that drift cannot be handed out; set data.drift_round=0")
+    return prepared.task, prepared.source, describe_partition(prepared)
+
+
+def describe_unknown(task: Task) -> dict[str, Any]:
+    """Of examples that only the nodes know."""
+    nothing = [0] * task.n_classes
+    clients = [dict.fromkeys(PARTS, nothing) for _ in range(task.n_clients)]
+    return {"classes": [str(k) for k in range(task.n_classes)], "clients": clients, "sha256": "", "drift": None}
+
+
+def check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise ConfigError("E102", f"--address {address}: write HOST:PORT, e.g. 192.168.0.10:8000")
+
+
+def write_settings(path: Path, settings: Settings) -> None:
+    values, task = asdict(settings), asdict(settings.task)
+    lines = [
+        f"{name} = {toml_value(values[name])}" for name in ("address", "client", "data") if values[name] not in ("", -1)
+    ]
+    lines += ["", "[task]", *(f"{name} = {json.dumps(value)}" for name, value in task.items())]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def read_settings(folder: Path, kind: str) -> Settings:
+    path = folder / f"{kind}.toml"
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+        task = found.pop("task")
+        settings = Settings(**found, task=Task(**task | {"input_shape": tuple(task["input_shape"])}))
+    except FileNotFoundError:
+        raise ConfigError("E103", f"{path} does not exist.  Make a deployment: laconic deploy init") from None
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise ConfigError("E103", f"{path} is no sound {kind}.toml: {error}") from None
+    check_address(settings.address)
+    return settings
+
+
+def write_examples(path: Path, parts: Sequence[Examples]) -> None:
+    arrays: dict[str, NDArray[Any]] = {}
+    for part, examples in zip(PARTS, parts, strict=True):
+        arrays |= {f"x_{part}": examples.x, f"y_{part}": examples.y}
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+
+
+def read_examples(path: Path, task: Task) -> tuple[Examples, Examples, Examples]:
+    """A node's own; ValueError where they do not fit the task."""
+    with np.load(path, allow_pickle=False) as arrays:
+        parts = [Examples(arrays[f"x_{part}"], arrays[f"y_{part}"].astype(np.int64)) for part in PARTS]
+    for part, (x, y) in zip(PARTS, parts, strict=True):
+        if x.shape != (len(y), *task.input_shape):
+            raise ValueError(f"{path}: x_{part} has shape {x.shape}, {(len(y), *task.input_shape)} was due")
+        if len(y) and not 0 <= y.min() <= y.max() < task.n_classes:
+            raise ValueError(f"{path}: y_{part} reaches from {y.min()} to {y.max()}, 0 to {task.n_classes - 1} was due")
+    return parts[0], parts[1], parts[2]
+
+
+def write_unit(folder: Path, kind: str) -> None:
+    place = f"{INSTALLED_IN}/{folder.name}"
+    unit = f"""\
+[Unit]
+Description=Laconic {kind}, {folder.name}
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+User=laconic
+WorkingDirectory={place}
+ExecStart={Path(sys.executable).parent / "laconic"} deploy {kind} {place}
+Environment=NUMBA_CACHE_DIR={place}/cache
+Restart=always
+RestartSec={RESTART_SECONDS}
+NoNewPrivileges=true
+PrivateTmp=true
+ProtectHome=true
+ProtectSystem=strict
+ReadWritePaths={place}
+
+[Install]
+WantedBy=multi-user.target
+"""
+    (folder / f"laconic-{folder.name}.service").write_text(unit, "utf-8")

@@ -1,0 +1,54 @@
+"""How the kernels are compiled: what Python calls is optimised whole and once, with all the functions it calls.
+
+Numba by itself optimises every function, translates it to machine code, and then does both again, as a part of its
+caller, and of its caller's caller: here two thirds more time, for code that nobody runs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import codegen, compiler
+
+Library: Any = codegen.JITCodeLibrary
+Compiler: Any = compiler.Compiler
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class PartLibrary(Library):  # type: ignore[misc]
+    """A function that is only called by others: kept as it is until their library is optimised.
+
+    It overrides what Numba does early; should a Numba to come do it elsewhere, kernels compile slower, no worse.
+    """
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0  # none: there is no machine code of its own
+
+    @property
+    def codegen(self) -> "PartLibrary":
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nowhere to be set: only Python objects and exceptions would need it."""
+
+
+class PartCompiler(Compiler):  # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        self.state.library = PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+FLAGS = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
+PART = FLAGS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
+entry_point: Decorator = numba.njit(cache=True, **FLAGS)  # called from Python; the cache holds only these
+kernel: Decorator = numba.njit(**PART)
+inline: Decorator = numba.njit(forceinline=True, **PART)

@@ -1,0 +1,209 @@
+"""FedProto and FedTGP, with what may travel sparsely, privately and in proportion."""
+
+import numpy as np
+import pytest
+import torch
+
+from laconic import wire
+from laconic.algorithm import Examples, Site, Task
+from laconic.algorithms.networks.fed_proto import FedProto
+from laconic.algorithms.networks.fed_tgp import FedTGP
+from laconic.algorithms.networks.prototyping import (
+    Aims,
+    Means,
+    Size,
+    offer,
+    pull,
+    read_rows,
+    receive,
+    start_server,
+    write_rows,
+)
+from laconic.fleets.base import Conditions
+from laconic.fleets.host import Home
+from laconic.fleets.local import LocalFleet
+from laconic.networks import Batch, Training
+from laconic.networks.prototypes import choose_masks
+from laconic.runs.prepare import ClientData
+from laconic.wire import Ledger, encode_detailed
+
+TASK = Task((6,), 4, 3)
+TRAINING = Training(model="mlp", batch=4, rate=0.05)
+
+
+def method(kind: type = FedProto, **settings):
+    return kind(training=TRAINING, n_features=8, **({"cps_dims": 8} | settings))
+
+
+def site(labels: list[int], client: int = 0) -> Site:
+    rng = np.random.default_rng(client)
+    examples = Examples(rng.random((len(labels), 6), np.float32), np.array(labels))
+    return Site(client, 1, examples, examples, np.random.default_rng(0))
+
+
+def means(held: list[bool], rows: list[list[float]]) -> Means:
+    return Means(np.array(held), np.array(rows, np.float32).ravel(), None, None)
+
+
+@pytest.mark.parametrize("kept", ["fp32", "fp16", "int8"])
+def test_kept_dimensions_come_back_and_the_others_are_zero(kept: str) -> None:
+    masks = choose_masks(4, 8, 2)
+    rows = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    message = Means(np.ones(4, np.bool_), *write_rows(rows, masks, kept))  # type: ignore[arg-type]
+    back = read_rows(message, masks)
+    assert (back[~masks] == 0).all()
+    tolerance = {"fp32": 0, "fp16": 2e-3, "int8": 2e-2}[kept]
+    assert np.abs(back[masks] - rows[masks]).max() <= tolerance
+
+
+def test_plain_mean_over_clients_that_sent_the_class() -> None:
+    protos = FedProto(n_features=2, cps_dims=2)
+    server = protos.start_server(Task((6,), 3, 3), None)  # type: ignore[arg-type]
+    replies = {0: means([True, True, False], [[1, 1], [2, 2]]), 5: means([True, False, False], [[3, 5]])}
+    merged, is_new = protos.merge(server, replies)
+    assert merged.tolist() == [[2, 3], [2, 2], [0, 0]]
+    assert is_new.tolist() == [True, True, False]
+
+
+def test_ppa_is_the_weighted_mean_where_classes_are_balanced() -> None:
+    """Two classes, 6 examples of each in all: K/n = 2/12. Client 0 has 4 and 2 of them, client 1 has 2 and 4."""
+    protos = FedProto(n_features=1, cps_dims=1, ppa=True)
+    server = protos.start_server(Task((6,), 2, 2), None)  # type: ignore[arg-type]
+    server.sizes = {0: 6, 1: 6}
+    replies = {0: means([True, True], [[4 * 1.0], [2 * 10.0]]), 1: means([True, True], [[2 * 4.0], [4 * 40.0]])}
+    merged, _ = protos.merge(server, replies)
+    assert merged[:, 0].tolist() == pytest.approx([(4 * 1 + 2 * 4) / 6, (2 * 10 + 4 * 40) / 6])
+
+
+def test_ppa_is_the_plain_mean_where_clients_have_as_many_examples_of_each_class() -> None:
+    """Three of each class at each client: n = 12, K = 2, so K/n · 3 = 1/2."""
+    protos = FedProto(n_features=1, cps_dims=1, ppa=True)
+    server = protos.start_server(Task((6,), 2, 2), None)  # type: ignore[arg-type]
+    server.sizes = {0: 6, 1: 6}
+    replies = {0: means([True, True], [[3 * 1.0], [3 * 5.0]]), 1: means([True, True], [[3 * 3.0], [3 * 7.0]])}
+    merged, _ = protos.merge(server, replies)
+    assert merged[:, 0].tolist() == pytest.approx([2, 6])
+
+
+def test_fedtgp_brings_sums_to_the_size_of_means_by_the_number_of_senders() -> None:
+    """K/n = 2/12; class 0 came from two clients with 3 examples each, class 1 from one with 6."""
+    tgp = FedTGP(n_features=1, cps_dims=1, ppa=True)
+    exchange = start_server(Task((6,), 2, 2), 1, 1)
+    exchange.sizes = {0: 3, 1: 9}
+    replies = {0: means([True, False], [[3 * 2.0]]), 1: means([True, True], [[3 * 4.0], [6 * 5.0]])}
+    points, labels = tgp.weigh(exchange, replies)
+    assert labels.tolist() == [0, 0, 1]
+    assert points[:, 0].tolist() == pytest.approx([2, 4, 5])  # 2/12 · 2 · 6, 2/12 · 2 · 12, 2/12 · 1 · 30
+
+
+def test_a_client_holds_to_targets_in_proportion_to_its_classes() -> None:
+    client = method().start_client(TASK, site([0]))
+    receive(client, Aims(np.array([1, 1, 0, 0], np.bool_), np.zeros(16, np.float32), None, None, None))
+    labels = np.array([0, 0, 0, 0, 1])  # shares 1 and 1/4
+    batch = Batch(
+        np.arange(2), torch.tensor([0, 1]), torch.full((2, 8), 2.0), torch.zeros(2, 4)
+    )  # every feature is 2 away from its target
+    plain = float(torch.nn.functional.cross_entropy(batch.logits, batch.labels))
+    evenly = pull(client, labels, strength=0.5, loss="masked", in_proportion=False)
+    in_proportion = pull(client, labels, strength=0.5, loss="masked", in_proportion=True)
+    assert float(evenly(batch)) == pytest.approx(plain + 0.5 * (4 + 4) / 2)
+    assert float(in_proportion(batch)) == pytest.approx(plain + 0.5 * (4 * 1 + 4 * 0.25) / 2)
+
+
+def test_the_masked_loss_looks_at_kept_dimensions_alone_and_the_full_one_draws_the_rest_to_zero() -> None:
+    client = method(cps_dims=2).start_client(TASK, site([0]))
+    masks = choose_masks(4, 8, 2)
+    receive(client, Aims(np.ones(4, np.bool_), np.full(8, 2.0, np.float32), None, None, masks))
+    features = torch.full((1, 8), 2.0)  # right where it counts, 2 away elsewhere
+    batch = Batch(np.arange(1), torch.tensor([0]), features, torch.zeros(1, 4))
+    plain = float(torch.nn.functional.cross_entropy(batch.logits, batch.labels))
+    labels = np.array([0])
+    masked = pull(client, labels, strength=1.0, loss="masked", in_proportion=False)
+    full = pull(client, labels, strength=1.0, loss="full", in_proportion=False)
+    assert float(masked(batch)) == pytest.approx(plain)
+    assert float(full(batch)) == pytest.approx(plain + 6 * 4 / 8)
+
+
+def test_masks_travel_once_and_targets_only_to_whom_lacks_them() -> None:
+    protos = method(cps_dims=2)
+    server = protos.start_server(TASK, None)  # type: ignore[arg-type]
+    server.version, server.held_by, server.has_target = 3, {1: 3, 2: 2}, np.ones(4, np.bool_)
+    first, holder, late = offer(server, [0, 1, 2], "fp32").values()
+    assert [aims.masks is not None for aims in (first, holder, late)] == [True, False, False]
+    assert [aims.exact is not None for aims in (first, holder, late)] == [True, False, True]
+
+
+def fleet_of(protos, labels: list[list[int]]) -> LocalFleet:
+    parts = {client: (site(mine, client).train,) * 3 for client, mine in enumerate(labels)}
+    task = Task((6,), 4, len(labels))
+    return LocalFleet(Home(protos, task, ClientData(((0, parts),)), 0), Conditions(), lambda what, done, total: None, 2)
+
+
+@pytest.mark.parametrize("kind", [FedProto, FedTGP])
+def test_no_message_shows_a_class_count_where_sums_travel(kind: type) -> None:
+    """Classes are held or not; the only whole number that travels is of all classes together."""
+    for message in (Aims, Means):
+        assert {field.kind for field in message.schema} <= {"bits", "floats", "ints"}
+        assert [field.name for field in message.schema if field.kind == "ints"] == ["levels"]  # of rounded prototypes
+    assert [field.name for field in Size.schema] == ["n_examples"]
+    protos = method(kind, ppa=True)
+    fleet = fleet_of(protos, [[0, 0, 0, 1], [2, 2, 1, 1]])
+    fleet.begin(0)
+    server = protos.start_server(fleet.home.task, fleet)
+    fleet.begin(1)
+    protos.run_round(server, fleet)
+    exchange = server if kind is FedProto else server.exchange
+    assert exchange.sizes == {0: 4, 1: 4}
+    assert {*fleet.ledger.columns["step"]} == {"tell_size", "train"}
+
+
+def test_a_tenth_of_the_dimensions_takes_less_than_a_tenth_of_the_papers_bytes_and_counts_as_its_table_does() -> None:
+    """Table 4: d(K_i + K) numbers a client and round, s in place of d."""
+    n_classes, held = 10, np.arange(10) < 5
+    sent = {}
+    for kept in (500, 50):
+        masks = choose_masks(n_classes, 500, kept)
+        rows = np.random.default_rng(0).standard_normal((n_classes, 500)).astype(np.float32)
+        ledger = Ledger()
+        up = Means(held, *write_rows(rows[held], masks[held], "fp32"))
+        down = Aims(np.ones(n_classes, np.bool_), *write_rows(rows, masks, "fp32"), masks=None)
+        for way, message in (("up", up), ("down", down)):
+            ledger.record(wire.Hop(1, "train", way, 0), message, encode_detailed(message))
+        total = ledger.total()
+        assert total.paper_bits == 32 * kept * (5 + n_classes)
+        sent[kept] = total.sent_bytes
+    assert sent[500] / sent[50] > 9.5
+
+
+def test_clients_with_different_networks_share_targets() -> None:
+    protos = FedProto(
+        training=Training(batch=8, rate=0.05),
+        models=("mlp", "test_prototype_methods:Wide"),
+        n_features=8,
+        cps_dims=4,
+        ppa=True,
+    )
+    fleet = fleet_of(protos, [[0, 1] * 8, [0, 1] * 8, [1, 2] * 8])
+    fleet.begin(0)
+    server = protos.start_server(fleet.home.task, fleet)
+    for number in (1, 2):
+        fleet.begin(number)
+        protos.run_round(server, fleet)
+    protos.deliver(server, fleet)
+    states = fleet.states()
+    assert len({state.network.spec.model for state in states}) == 2
+    assert states[0].network.vector.size != states[1].network.vector.size
+    assert np.array_equal(states[0].targets, states[1].targets)
+    assert states[0].has_target.tolist() == [True, True, True, False]
+
+
+class Wide(torch.nn.Module):
+    """A network of one's own whose head gets 8 features."""
+
+    def __init__(self, input_shape: tuple[int, ...], n_classes: int) -> None:
+        super().__init__()
+        self.body = torch.nn.Linear(*input_shape, 8)
+        self.head = torch.nn.Linear(8, n_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.body(x)))

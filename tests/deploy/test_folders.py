@@ -1,0 +1,130 @@
+"""What laconic deploy init makes, and what a node accepts as its own examples."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from laconic.algorithm import Examples, Task
+
+pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
+
+from laconic.deploy.folders import read_examples, read_settings, write_examples
+from laconic.deploy.keys import read_public_key
+from laconic.runs.typed_toml import ConfigError
+
+OWN = ["--nodes", "2", "--shape", "28,28", "--classes", "10"]
+
+
+def init(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from laconic.cli import main; main()", "deploy", "init", *map(str, words)]
+    wide = os.environ | {"COLUMNS": "200", "TERMINAL_WIDTH": "200"}  # else messages are broken between words
+    return subprocess.run(command, capture_output=True, text=True, env=wide, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lab") / "d"
+    made = init(folder, *OWN, "--address", "lab.example.org:8000")
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def test_each_machine_gets_what_it_needs_and_no_more(folder: Path) -> None:
+    for node in ("node-000", "node-001"):
+        names = {path.name for path in (folder / node).iterdir()}
+        assert names == {"ca.crt", "key", "node.toml", f"laconic-{node}.service"}
+    names = {path.name for path in (folder / "server").iterdir()}
+    assert names >= {"ca.crt", "server.crt", "server.key", "server.toml", "nodes"}
+    assert "ca.key" not in names
+    for secret in (folder / "ca.key", folder / "server" / "server.key", folder / "node-000" / "key"):
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
+def test_the_certificate_is_for_the_servers_name_and_signed_by_the_authority(folder: Path) -> None:
+    authority, server = (
+        x509.load_pem_x509_certificate((folder / name).read_bytes()) for name in ("ca.crt", "server/server.crt")
+    )
+    server.verify_directly_issued_by(authority)
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["lab.example.org", "localhost"]
+
+
+def test_a_nodes_public_key_is_its_private_ones_and_no_others(folder: Path) -> None:
+    keys = [load_ssh_private_key((folder / f"node-00{k}" / "key").read_bytes(), None) for k in (0, 1)]
+    registered = [read_public_key(folder / "server" / "nodes" / f"00{k}.pub") for k in (0, 1)]
+    own = [key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) for key in keys]
+    assert own == registered
+    assert own[0] != own[1]
+
+
+def test_settings_read_back(folder: Path) -> None:
+    settings = read_settings(folder / "node-001", "node")
+    assert (settings.client, settings.host, settings.port) == (1, "lab.example.org", 8000)
+    assert settings.task == Task((28, 28), 10, 2)
+
+
+def test_units_restart_for_ever_after_a_while(folder: Path) -> None:
+    for unit in folder.glob("*/*.service"):
+        text = unit.read_text()
+        assert "Restart=always\nRestartSec=15\n" in text
+        assert "StartLimitIntervalSec=0" in text
+        assert f"deploy {'server' if unit.parent.name == 'server' else 'node'} /opt/laconic/{unit.parent.name}" in text
+
+
+def test_shares_of_a_data_set_are_handed_out(tmp_path: Path) -> None:
+    made = init(tmp_path / "d", "--set", "data.clients=3")
+    assert made.returncode == 0, made.stderr
+    task = read_settings(tmp_path / "d" / "server", "server").task
+    assert task.n_clients == 3
+    for node in sorted((tmp_path / "d").glob("node-*")):
+        assert len(read_examples(node / "data.npz", task)[0].y) > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--address", "nowhere"], "write HOST:PORT"),
+        (["--nodes", "2"], "say also --shape"),
+        (["--nodes", "2", "--shape", "28x28", "--classes", "10"], "say also --shape"),
+    ],
+)
+def test_a_mistake_is_refused_in_words(words: list[str], complaint: str, tmp_path: Path) -> None:
+    made = init(tmp_path / "d", *words)
+    assert made.returncode == 2
+    assert complaint in made.stderr
+    assert not (tmp_path / "d" / "ca.key").exists()
+
+
+def test_a_folder_in_use_is_left_alone(folder: Path) -> None:
+    before = (folder / "ca.key").read_bytes()
+    assert init(folder, *OWN).returncode == 2
+    assert (folder / "ca.key").read_bytes() == before
+
+
+def test_examples_that_do_not_fit_the_task_are_refused(tmp_path: Path) -> None:
+    good = Examples(np.zeros((3, 2), np.uint8), np.arange(3))
+    path = tmp_path / "data.npz"
+    write_examples(path, [good, good, good])
+    assert len(read_examples(path, Task((2,), 3, 1))[2].y) == 3
+    with pytest.raises(ValueError, match=r"x_train has shape \(3, 2\), \(3, 5\) was due"):
+        read_examples(path, Task((5,), 3, 1))
+    with pytest.raises(ValueError, match="y_train reaches from 0 to 2, 0 to 1 was due"):
+        read_examples(path, Task((2,), 2, 1))
+
+
+def test_a_folder_without_settings_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"node.toml does not exist.  Make a deployment"):
+        read_settings(tmp_path, "node")
+
+
+def test_help_does_not_wait_for_flower() -> None:
+    code = "import sys, laconic.cli; sys.exit(any(name.split('.')[0] == 'flwr' for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

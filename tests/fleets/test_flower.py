@@ -1,0 +1,218 @@
+"""The fleet over Flower, with Flower's messages but without its processes: those are in tests/deploy."""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from mean_label import MeanLabel
+from rumour import Rumour
+
+from laconic.algorithm import Algorithm, Examples, Task
+from laconic.fleets.base import BaseFleet, Conditions
+from laconic.fleets.host import Home
+from laconic.fleets.local import LocalFleet
+from laconic.runs.prepare import ClientData
+from laconic.runs.run import play
+from laconic.state import freeze
+from laconic.wire import EMPTY
+
+pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
+
+from flwr.app import ConfigRecord, Error, Message, RecordDict
+from flwr.serverapp import Grid
+from flwr.supercore.task_identity import TaskIdentity
+
+from laconic.fleets import flower
+from laconic.fleets.flower import RECORD, FlowerFleet, Post, answer
+
+N_CLIENTS, N_ROUNDS = 4, 3
+
+
+class Loop(Grid):
+    """A grid that hands every message to its node at once; `meddle` may put something else in place of the reply."""
+
+    def __init__(self, reply: Callable[[Message], Message]) -> None:
+        self.reply = reply
+        self.offline: set[int] = set()
+        self.meddle: Callable[[Message, Message], Message] = lambda letter, reply: reply
+        self.replies: dict[str, Message] = {}
+
+    def set_run(self, run: object) -> None: ...
+
+    @property
+    def run(self) -> object:
+        return None
+
+    def create_message(self, *args: object, **options: object) -> Message:
+        raise NotImplementedError
+
+    def get_node_ids(self) -> list[int]:
+        return [node for node in range(100, 100 + N_CLIENTS) if node not in self.offline]
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        ids = []
+        for letter in messages:
+            letter.metadata.__dict__["_message_id"] = uuid4().hex
+            letter.metadata.__dict__["_src_node_id"] = 1
+            ids.append(letter.metadata.message_id)
+            if letter.metadata.dst_node_id in self.offline:
+                reply = Message(Error(5, "node unavailable"), reply_to=letter)
+            else:
+                reply = self.meddle(letter, self.reply(letter))
+            self.replies[letter.metadata.message_id] = reply
+        return ids
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        return [self.replies.pop(each) for each in message_ids if each in self.replies]
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+        raise NotImplementedError
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flower, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(flower, "RETURN_SECONDS", 0.05)
+    for name in ("run_id", "node_id", "task_id"):
+        monkeypatch.setattr(TaskIdentity, f"_{name}", 1)  # which Flower's processes set
+
+
+def make_home(method: Algorithm) -> Home:
+    rng, parts = np.random.default_rng(0), {}
+    for client in range(N_CLIENTS):
+        x, y = rng.integers(0, 2, (9, 2)).astype(np.uint8), rng.integers(0, 3, 9)
+        parts[client] = (Examples(x, y), Examples(x, y), Examples(x, y))
+    return Home(method, Task((2,), 3, N_CLIENTS), ClientData(((0, parts),)), 7)
+
+
+def open_flower(method: Algorithm, folder: Path, said: list[str], lost_replies: float = 0.2) -> FlowerFleet:
+    home = make_home(method)
+
+    def reply(letter: Message) -> Message:
+        client = letter.metadata.dst_node_id - 100
+        return answer(letter, home, client, folder / str(client))
+
+    nodes = {client: 100 + client for client in range(N_CLIENTS)}
+    post = Post(Loop(reply), nodes, 1, 5.0, said.append)
+    return FlowerFleet(home, Conditions(lost_replies=lost_replies), lambda what, done, total: None, post)
+
+
+def play_rounds(fleet: BaseFleet, first: int = 0, last: int = N_ROUNDS, server: object = None) -> tuple[object, list]:
+    records = []
+    for number in range(first, last + 1):
+        fleet.begin(number)
+        server, _ = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
+        records.append(([*fleet.ledger.to_jsonl()], fleet.evaluate(), fleet.client_notes, fleet.n_lost))
+        fleet.settle()
+    return server, records
+
+
+@pytest.mark.parametrize("method", [MeanLabel(), Rumour()], ids=["mean-label", "rumour"])
+def test_same_states_ledger_and_scores_as_on_the_local_fleet(method: Algorithm, tmp_path: Path) -> None:
+    local = LocalFleet(make_home(method), Conditions(lost_replies=0.2), lambda what, done, total: None, 2)
+    with closing(local):
+        server, records = play_rounds(local)
+        states = [local._host.dump(client) for client in range(N_CLIENTS)]
+    there, found = play_rounds(open_flower(method, tmp_path, []))
+    assert found == records
+    assert freeze({"server": there}) == freeze({"server": server})
+    for client, state in enumerate(states):
+        newest = sorted((tmp_path / str(client)).glob("round-*"))[-1]
+        assert (newest / "client.safetensors").read_bytes() == state
+
+
+def test_an_error_in_place_of_a_reply_is_asked_again_and_nothing_is_done_twice(tmp_path: Path) -> None:
+    method, said = Rumour(), []
+    undisturbed = play_rounds(open_flower(method, tmp_path / "a", []))
+    fleet, seen = open_flower(method, tmp_path / "b", said), set()
+
+    def crash_once(letter: Message, reply: Message) -> Message:
+        """The step was carried out, but its reply never left."""
+        key = (letter.metadata.dst_node_id, letter.metadata.group_id, letter.metadata.message_type)
+        if key in seen:
+            return reply
+        seen.add(key)
+        return Message(Error(8, "the app crashed"), reply_to=letter)
+
+    fleet.post.grid.meddle = crash_once
+    server, records = play_rounds(fleet)
+    assert (freeze({"server": server}), records) == (freeze({"server": undisturbed[0]}), undisturbed[1])
+    assert any("error 8 the app crashed" in line for line in said)
+
+
+def test_a_node_that_is_gone_is_a_lost_reply_until_it_is_back(tmp_path: Path) -> None:
+    method, said = MeanLabel(), []
+    fleet = open_flower(method, tmp_path, said)
+    server, _ = play_rounds(fleet, 0, 1)
+    fleet.post.grid.offline = {102}
+    server, _ = play_rounds(fleet, 2, 2, server)
+    assert fleet.n_lost >= 2  # it was asked twice in the round
+    assert 2 not in fleet.replied
+    assert sum("have gone" in line for line in said) == 1
+    fleet.post.grid.offline = set()
+    play_rounds(fleet, 3, 3, server)
+    assert not fleet._away
+
+
+LIES = {
+    "it answers round and call": {"call": 99},
+    "bytes were due": {"data": 3.5},
+    "a note is no finite number": {"noted": ["x"], "notes": [float("nan")]},
+    "as many numbers were due": {"noted": ["x"], "notes": [1.0, 2.0]},
+    "the node says: no": {"error": "no"},
+}
+
+
+@pytest.mark.parametrize("words", LIES)
+def test_a_letter_that_is_unsound_is_refused_by_name(words: str, tmp_path: Path) -> None:
+    method = MeanLabel()
+    fleet = open_flower(method, tmp_path, [])
+
+    def lie(letter: Message, reply: Message) -> Message:
+        if letter.metadata.dst_node_id != 101 or letter.metadata.message_type != "train":
+            return reply
+        content = dict(reply.content[RECORD]) | LIES[words]
+        return Message(RecordDict({RECORD: ConfigRecord(content)}), reply_to=letter)
+
+    fleet.post.grid.meddle = lie
+    fleet.begin(1)
+    play(method, fleet.home.task, method.start_server(fleet.home.task, fleet), fleet, is_evaluated=True)
+    assert all("client 1: reply to" in line and words in line for line in fleet.refused)
+    assert fleet.refused
+
+
+@pytest.mark.parametrize("score", [{"n_test": 5, "n_correct": 7}, {"n_test": 10**9, "n_correct": 1}, {"n_test": 0.5}])
+def test_a_score_beyond_belief_is_refused(score: dict, tmp_path: Path) -> None:
+    fleet = open_flower(MeanLabel(), tmp_path, [])
+
+    def lie(letter: Message, reply: Message) -> Message:
+        if letter.metadata.dst_node_id != 101:
+            return reply
+        return Message(RecordDict({RECORD: ConfigRecord(score)}), reply_to=letter)
+
+    fleet.post.grid.meddle = lie
+    assert [score.client for score in fleet.evaluate()] == [0, 2, 3]
+    (line,) = fleet.refused
+    assert "client 1: reply to evaluate refused" in line
+
+
+def test_a_letter_for_another_client_is_refused_by_the_node(tmp_path: Path) -> None:
+    method = MeanLabel()
+    fleet = open_flower(method, tmp_path, [], lost_replies=0)
+    fleet.post.nodes[0], fleet.post.nodes[1] = 101, 100
+    with pytest.raises(Exception, match="2 of 4 clients replied"):
+        fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY), at_least=4)
+    assert "this is the node of client 1, not of 0" in fleet.refused[0]
+
+
+def test_a_round_waits_while_nobody_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    method, said = MeanLabel(), []
+    fleet = open_flower(method, tmp_path, said, lost_replies=0)
+    away = iter(range(3))
+    get_all = fleet.post.grid.get_node_ids
+    monkeypatch.setattr(fleet.post.grid, "get_node_ids", lambda: get_all() if next(away, None) is None else [])
+    assert len(fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))) == N_CLIENTS
+    assert said == ["none of the nodes of 4 clients is there; waiting"]

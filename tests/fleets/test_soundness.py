@@ -1,0 +1,123 @@
+"""What a server does with replies that no honest client sends: refused by name, counted, and the round goes on."""
+
+import re
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from laconic import wire
+from laconic.algorithm import Examples, Task, step_of
+from laconic.algorithms import load_method
+from laconic.fleets.base import Conditions
+from laconic.fleets.host import Home
+from laconic.fleets.local import LocalFleet
+from laconic.fleets.soundness import check_sound
+from laconic.runs.prepare import ClientData
+from laconic.runs.run import play
+from laconic.wire import Encoded, Floats, Message, Sparse
+
+LIAR, N_CLIENTS, N_CLASSES = 1, 4, 3
+SMALL = {"n_clauses": 8, "epochs": 1, "threshold": 20, "min_examples": 2, "n_shared": 4, "n_donors": 4}
+
+Lie = Callable[[Any], Message | bytes]
+
+
+def open_fleet(name: str) -> LocalFleet:
+    rng, kind = np.random.default_rng(0), load_method(name)
+    known = {field.name for field in fields(kind)}
+    method = kind(**{key: value for key, value in SMALL.items() if key in known})
+    parts = {}
+    for client in range(N_CLIENTS):
+        x = rng.integers(0, 2, (30, 12)).astype(np.uint8)
+        y = (2 * x[:, 0] + x[:, 1]).astype(np.int64) % N_CLASSES
+        parts[client] = (Examples(x, y), Examples(x[:6], y[:6]), Examples(x[:6], y[:6]))
+    home = Home(method, Task((12,), N_CLASSES, N_CLIENTS), ClientData(((0, parts),)), 0)
+    return LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
+
+
+def corrupt(fleet: LocalFleet, step: str, lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The liar's first reply to the step is another, well coded: without a base, as a client may."""
+    honest, reply_kind = fleet._perform, step_of(type(fleet.home.algorithm), step).reply
+
+    def perform(requests):
+        for reply in honest(requests):
+            if reply.client != LIAR or requests[0].step != step:
+                yield reply
+                continue
+            told = lie(wire.decode(reply_kind, reply.encoded.data))
+            yield reply._replace(encoded=Encoded(told if isinstance(told, bytes) else wire.encode(told), {}))
+
+    monkeypatch.setattr(fleet, "_perform", perform)
+
+
+def fewer(name: str) -> Lie:
+    """One row too few in that array."""
+    return lambda reply: replace(reply, **{name: getattr(reply, name)[:-1]})
+
+
+LIES: list[tuple[str, str, Lie, str]] = [
+    ("fedtm", "train", lambda reply: b"", "0 bytes are too few"),
+    ("fedtm", "train", lambda reply: bytes(10**6), r"1000000 bytes came, at most \d+ were due"),
+    ("fedtm", "train", lambda reply: replace(reply, per_class=reply.per_class + 10**9), "per_class has 10000000"),
+    ("fedtm", "train", lambda reply: replace(reply, per_class=reply.per_class - 10**9), "per_class has -"),
+    ("fedtm", "train", lambda reply: replace(reply, per_class=np.ones(50, np.int64)), r"per_class has shape \(50,\)"),
+    ("fedtm", "train", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was due"),
+    ("fedtm", "train", fewer("weights"), r"weights has shape \(2, 8\), \(3, 8\) was due"),
+    ("fedtm", "train", lambda reply: replace(reply, weights=reply.weights[0]), r"weights has shape \(8,\)"),
+    ("fedtm", "tell_holdings", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was due"),
+    ("cs-pfedtm", "train", lambda reply: replace(reply, n_examples=10**9), "n_examples has 1000000000, 0 to 10000000"),
+    ("cs-pfedtm", "train", lambda reply: replace(reply, accuracy=7.0), "accuracy is 7, a share from 0 to 1"),
+    ("cs-pfedtm", "train", lambda reply: replace(reply, accuracy=float("nan")), "accuracy is not finite"),
+    ("cs-pfedtm", "train", fewer("weights"), r"weights has shape \(2, 4\), \(3, 4\) was due"),
+    ("cs-pfedtm", "give_states", fewer("states"), r"states has shape \(2, "),
+    ("clausepool", "offer", lambda reply: replace(reply, clauses=reply.clauses[:, :-1]), "clauses has shape"),
+    ("clausepool", "offer", fewer("holds"), r"holds has shape \(2,\), \(3,\) was due"),
+    ("clausepool", "improve", lambda reply: replace(reply, exponents=reply.exponents + 99), r"exponents reach .*±48"),
+    ("clausepool", "improve", fewer("n_right"), "n_right has shape"),
+    ("tpfl", "train", lambda reply: replace(reply, label=3), "label is 3, one from 0 to 2 was due"),
+    ("tpfl", "train", fewer("weights"), r"weights has shape \(7,\), \(8,\) was due"),
+]
+
+
+@pytest.mark.parametrize(("method", "step", "lie", "words"), LIES)
+def test_a_lie_is_refused_by_name_and_the_round_goes_on(
+    method: str, step: str, lie: Lie, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_fleet(method)) as fleet:
+        corrupt(fleet, step, lie, monkeypatch)
+        server, told = None, []
+        for number in range(2):
+            fleet.begin(number)
+            server, trouble = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
+            assert trouble is None
+            told += fleet.refused
+        (line,) = told
+        monkeypatch.undo()
+        assert f"round 1, client {LIAR}: reply to {step} refused" in line
+        assert re.search(words, line), line
+        fleet.begin(2)  # and from then on it is heard again
+        play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
+        assert not fleet.refused
+        assert fleet.replied == set(range(N_CLIENTS))
+
+
+class Told(Message):
+    vector: Floats | None
+    some: Sparse | None
+    number: float
+
+
+def test_floats_that_are_not_finite_are_refused_in_every_kind() -> None:
+    bad = np.array([0.0, np.inf])
+    check_sound(Told(None, None, 0.0), None)
+    for told in (
+        Told(bad, None, 0.0),
+        Told(None, Sparse.of(bad, np.ones(2, np.bool_)), 0.0),
+        Told(None, None, float("-inf")),
+    ):
+        with pytest.raises(ValueError, match="is not finite"):
+            check_sound(told, None)
