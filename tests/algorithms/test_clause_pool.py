@@ -130,6 +130,17 @@ def test_blend_is_the_one_that_most_validation_examples_of_all_favour() -> None:
     assert server.blend == 0.25
 
 
+def test_clients_who_get_the_whole_pool_at_once_hold_it_once() -> None:
+    server, sites = make_server(), [make_site([0] * 20 + [1] * 10, client) for client in (0, 1)]
+    clients = [METHOD.start_client(TASK, site) for site in sites]
+    for number, (client, site) in enumerate(zip(clients, sites, strict=True)):
+        METHOD.take_offer(server, number, METHOD.offer(client, Offer, site), round=1)  # type: ignore[arg-type]
+    news = METHOD.find_news(server, [0, 1])
+    for number, (client, site) in enumerate(zip(clients, sites, strict=True)):
+        METHOD.take_clauses(client, news[number], site)
+    assert np.shares_memory(clients[0].clauses, clients[1].clauses)
+
+
 def test_a_change_is_what_training_adds_to_the_head_as_it_arrived() -> None:
     site = make_site([0] * 20 + [1] * 10)
     client = METHOD.start_client(TASK, site)

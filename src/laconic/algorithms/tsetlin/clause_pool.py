@@ -256,9 +256,11 @@ class ClausePool(Algorithm):
 
     @on_client
     def take_clauses(self, client: Client, news: Clauses, site: Site) -> None:
-        clauses = np.zeros((len(news.is_new), client.clauses.shape[1]), np.bool_)
-        clauses[: len(client.clauses)] = client.clauses
-        clauses[news.is_new] = news.clauses
+        clauses = news.clauses  # as it came, if it is the whole: clients of one process then hold one pool together
+        if not news.is_new.all():
+            clauses = np.zeros((len(news.is_new), client.clauses.shape[1]), np.bool_)
+            clauses[: len(client.clauses)] = client.clauses
+            clauses[news.is_new] = news.clauses
         client.clauses, client.slots = clauses, np.pad(client.slots, (0, len(clauses) - len(client.slots)))
 
     @on_client
