@@ -1,4 +1,4 @@
-"""LG-FedAvg: a body for each, one head for all.
+"""LG-FedAvg: a body for each, of any kind, and one head for all.
 
 round   sampled clients get the head, train it together with their own body and send how the head changed
 merge   the mean change, by examples, is added
@@ -11,22 +11,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks import averaging
-from laconic.algorithms.networks.averaging import Client, Server, Update, Weights, choose_spec, find_part
+from laconic.algorithms.networks.averaging import Client, Server, Update, Weights, find_part
+from laconic.algorithms.networks.prototyping import choose_specs
 from laconic.networks import Part, Spec, Training
 from laconic.wire import Message
 
 
 class LGFedAvg(Algorithm):
     training: Training = Training()
+    models: tuple[str, ...] = ()  # taken by clients in turn, e.g. ["resnet8", "mobilenetv2"]; none: training.model
+    n_features: int = 0  # that the head gets from any body; 0: as many as the body makes
 
     takes = "values"
 
+    def __post_init__(self) -> None:
+        if len(self.models) > 1 and self.n_features < 1:
+            raise ValueError(
+                f"method.n_features = {self.n_features}: bodies of several kinds share a head only if all make as many "
+                "features; say how many, e.g. 500"
+            )
+
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
-        spec = choose_spec(task, self.training)
-        return averaging.start_server(spec, self.part(spec), self.training)
+        spec = self.choose_spec(task, 0)
+        server = averaging.start_server(spec, self.part(spec), self.training)
+        if self.models:  # bodies of other kinds start with other heads, so nobody has this one yet
+            server.shared.version = 1
+        return server
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)
@@ -39,12 +52,12 @@ class LGFedAvg(Algorithm):
         averaging.mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
 
     def costliest_round(self, task: Task) -> list[Message]:
-        spec = choose_spec(task, self.training)
+        spec = self.choose_spec(task, 0)
         return averaging.list_messages(spec, self.part(spec), self.training)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
-        spec = choose_spec(task, self.training)
+        spec = self.choose_spec(task, site.id)
         return averaging.start_client(spec, self.part(spec), self.training)
 
     @on_client
@@ -63,5 +76,8 @@ class LGFedAvg(Algorithm):
         return averaging.classify(client, x, self.part(client.spec))
 
     # ---------------------------------------------------------------- pieces
+    def choose_spec(self, task: Task, client: ClientId) -> Spec:
+        return choose_specs(task, self.training, self.models, self.n_features, client)
+
     def part(self, spec: Spec) -> Part:
         return find_part(spec, body=False, statistics=False)
