@@ -1,7 +1,7 @@
 """What holds for every method on every fleet. A line in the registry brings a method in here."""
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -84,6 +84,7 @@ def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
         "data.min_samples=10",
         "fleet.workers=2",
         f"rounds={N_ROUNDS}",
+        f"checkpoint_every={N_ROUNDS}",
     ]
     return read_config(
         None, [f"method.name={method}", f"fleet.name={fleet}", f"data.name={data}", *small, *common, *settings]
@@ -102,26 +103,42 @@ def read_rows(folder: Path, name: str) -> list[dict]:
 
 
 TWO_EACH = [[k % 3, (k + 1) % 3] for k in range(N_CLIENTS)]
+HARD = ("fleet.participation=0.8", "fleet.lost_replies=0.3", "checkpoint_every=1")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, bytes]]:
+    """What a method leaves behind that runs in one thread from the first round to the last; the same for all fleets."""
+    found: dict[str, dict[str, bytes]] = {}
+
+    def read(method: str) -> dict[str, bytes]:
+        if method not in found:
+            folder = tmp_path_factory.mktemp("undisturbed")
+            run(configure(method, "local", make_data(folder, TWO_EACH), *HARD, "fleet.workers=1"), folder / "run")
+            found[method] = read_all(folder / "run")
+        return found[method]
+
+    return read
 
 
 @every_method
 @every_fleet
-def test_same_states_and_ledger_for_any_workers_on_disk_or_in_memory(method: str, fleet: str, tmp_path: Path) -> None:
+def test_same_states_and_ledger_for_any_workers_on_disk_or_in_memory(
+    method: str, fleet: str, tmp_path: Path, undisturbed: Callable[[str], dict[str, bytes]]
+) -> None:
     data = make_data(tmp_path, TWO_EACH)
-    hard = ["fleet.participation=0.8", "fleet.lost_replies=0.3"]
-    run(configure(method, "local", data, *hard, "fleet.workers=1"), tmp_path / "plain")
     for workers, state in ((2, "memory"), (3, "disk")):
         out = tmp_path / f"{workers}{state}"
-        run(configure(method, fleet, data, *hard, f"fleet.workers={workers}", f"fleet.state={state}"), out)
-        assert read_all(out) == read_all(tmp_path / "plain")
+        run(configure(method, fleet, data, *HARD, f"fleet.workers={workers}", f"fleet.state={state}"), out)
+        assert read_all(out) == undisturbed(method)
 
 
 @every_method
 @every_fleet
-def test_resume_ends_bit_identical(method: str, fleet: str, tmp_path: Path) -> None:
-    data = make_data(tmp_path, TWO_EACH)
-    config = configure(method, fleet, data, "fleet.lost_replies=0.3", "fleet.participation=0.8")
-    run(config, tmp_path / "whole")
+def test_resume_ends_bit_identical(
+    method: str, fleet: str, tmp_path: Path, undisturbed: Callable[[str], dict[str, bytes]]
+) -> None:
+    config = configure(method, fleet, make_data(tmp_path, TWO_EACH), *HARD)
 
     class Stopper:
         """Ends the run in the middle of its second round, as a crash would."""
@@ -141,7 +158,7 @@ def test_resume_ends_bit_identical(method: str, fleet: str, tmp_path: Path) -> N
     assert "power cut" in (tmp_path / "cut" / "FAILED.json").read_text()
     assert len(read_rows(tmp_path / "cut", "metrics")) == 2  # rounds 0 and 1
     resume(tmp_path / "cut")
-    assert read_all(tmp_path / "cut") == read_all(tmp_path / "whole")
+    assert read_all(tmp_path / "cut") == undisturbed(method)
 
 
 @every_method

@@ -33,6 +33,9 @@ class ProcessWorker(Worker):
             self._mourn()
         return answer
 
+    def _has_answer(self, seconds: float) -> bool:
+        return self.pipe.poll(seconds)
+
     def end(self) -> None:
         self.process.kill()
         self.process.join()

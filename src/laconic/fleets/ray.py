@@ -70,6 +70,9 @@ class RayWorker(Worker):
         self.results.popleft()
         return answer
 
+    def _has_answer(self, seconds: float) -> bool:
+        return bool(ray.wait([self.results[0]], timeout=seconds, fetch_local=False)[0])
+
     def end(self) -> None:
         ray.kill(self.actor)
 

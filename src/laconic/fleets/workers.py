@@ -6,6 +6,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any, ClassVar
 
 from threadpoolctl import threadpool_limits
@@ -14,6 +15,7 @@ from laconic.algorithm import ClientId
 from laconic.fleets.base import BaseFleet, Conditions, WorkerLost
 from laconic.fleets.host import Home, Host, Reply, Request, Score
 
+PATIENCE_SECONDS = 1.0  # for a worker to come to an end when a fleet closes; another takes seconds to start
 Answer = tuple[Any, tuple[Exception, str] | None]  # a result, or an error and its traceback
 
 
@@ -39,8 +41,23 @@ class Worker(ABC):
     @abstractmethod
     def _send(self, what: str, jobs: Sequence[Any]) -> None: ...
 
+    def finish(self, seconds: float) -> bool:
+        """Whether it comes to an end of what it was told, in that time; nobody wants to know the results any more."""
+        end = monotonic() + seconds
+        try:
+            while self.n_due and self._has_answer(max(end - monotonic(), 0)):
+                self._receive()
+                self.n_due -= 1
+        except WorkerLost:
+            pass
+        return not self.n_due
+
     @abstractmethod
     def _receive(self) -> Answer: ...
+
+    @abstractmethod
+    def _has_answer(self, seconds: float) -> bool:
+        """Now or in that time; also true of one that was lost."""
 
     @abstractmethod
     def end(self) -> None:
@@ -134,11 +151,11 @@ class WorkerFleet(BaseFleet):
 
     def close(self) -> None:
         for worker in self._workers:
-            if worker.n_due:  # in the middle of something, or lost
-                worker.end()
-            else:
+            if worker.finish(PATIENCE_SECONDS):
                 worker.send("move_out", [])
                 self.idle.append(worker)
+            else:  # in the middle of something, or lost
+                worker.end()
         self._workers = []
         self._limits.restore_original_limits()
 
