@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import Any
@@ -38,7 +39,10 @@ class OurRounds:
     """A federation as `laconic run` plays it, without evaluation and checkpoints."""
 
     def __init__(self, method: str, clients: Mapping[int, Examples]) -> None:
-        self.method: Algorithm = load_method(method)(**{"training": TRAINING})
+        kind = load_method(method)
+        usual: Training = kind().training  # type: ignore[attr-defined]  # methods on networks have it
+        training = replace(TRAINING, statistics=usual.statistics)  # some methods can only leave them with the client
+        self.method: Algorithm = kind(**{"training": training})
         self.task = Task(SHAPE, N_CLASSES, N_CLIENTS, peak=PEAK)
         nothing = Examples(np.empty((0, *SHAPE), np.uint8), np.empty(0, np.int64))
         source = ClientData(((0, {client: (mine, nothing, nothing) for client, mine in clients.items()}),))
