@@ -222,9 +222,8 @@ class BaseFleet:
     @abstractmethod
     def _open_clients(self, files: dict[int, str], round: int) -> None: ...
 
-    def replace_lost(self) -> None:
+    def replace_lost(self) -> None:  # a fleet without workers loses none
         """After WorkerLost: all workers are there again, but know of no client until a checkpoint is opened."""
-        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None: ...

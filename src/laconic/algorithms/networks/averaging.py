@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import ClientId, M, Task
+from laconic.algorithm import ClientId, Fleet, M, Site, Task
 from laconic.networks import Network, Packed, Part, Spec, Training, Vector
 from laconic.wire import Floats, Ints, Message
 
@@ -120,6 +120,14 @@ def extend(offered: Mapping[ClientId, Weights], make: Callable[[Weights], M]) ->
 def mark_held(shared: Shared, clients: Iterable[ClientId]) -> None:
     """These replied, so they have what was offered."""
     shared.held_by |= dict.fromkeys(clients, shared.version)
+
+
+def bring_up_to_date(
+    shared: Shared, fleet: Fleet, install: Callable[[Any, Weights, Site], None], part: Part, training: Training
+) -> None:
+    """The latest vector to everyone who lacks it; install: the client's step that takes it."""
+    news = offer(shared, fleet.everyone, part, training, to_holders=False)
+    mark_held(shared, fleet.ask(install, news, at_least=0))
 
 
 def merge(shared: Shared, updates: Mapping[ClientId, Update], part: Part, *, blend: float = 1.0) -> None:

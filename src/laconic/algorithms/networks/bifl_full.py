@@ -5,7 +5,6 @@ merge   the mean change, by examples, is added
 sent    down: the latent weights, to whom lacks the latest; up: their change
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,32 +14,26 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import (
     Client,
-    Shared,
+    Server,
     Update,
     Weights,
+    bring_up_to_date,
     choose_spec,
     compose,
     list_messages,
-    mark_held,
     merge,
     offer,
     receive,
     start_client,
-    start_shared,
+    start_server,
     tell_change,
 )
 from laconic.algorithms.networks.binary_votes import TRAINING, drop_rate
 from laconic.algorithms.networks.one_bit import check_statistics
 from laconic.algorithms.settings import check_at_least
-from laconic.networks import Spec, Training
+from laconic.networks import Training
 from laconic.networks.binary import binarize, binary_part, fit_binary
 from laconic.wire import Message
-
-
-@dataclass
-class Server:
-    spec: Spec
-    shared: Shared
 
 
 class BiFLFull(Algorithm):
@@ -56,7 +49,7 @@ class BiFLFull(Algorithm):
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = choose_spec(task, self.training)
-        return Server(spec, start_shared(spec, binary_part(spec), self.training))
+        return start_server(spec, binary_part(spec), self.training)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = binary_part(server.spec)
@@ -64,8 +57,7 @@ class BiFLFull(Algorithm):
         merge(server.shared, updates, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.shared, fleet.everyone, binary_part(server.spec), self.training, to_holders=False)
-        mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        bring_up_to_date(server.shared, fleet, self.install, binary_part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

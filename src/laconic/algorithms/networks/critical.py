@@ -5,12 +5,13 @@ for the most part, all others with everyone's. The mix of a round waits at the s
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.algorithm import ClientId
 from laconic.algorithms.networks.picking import (
     DTYPES,
     Mask,
@@ -52,6 +53,12 @@ class Start(
 
 
 STAY = Start(0, None, 0, None, None)
+
+
+@dataclass
+class Server:
+    spec: Spec
+    starts: dict[ClientId, Start] = field(default_factory=dict)  # for whom is asked next
 
 
 @dataclass

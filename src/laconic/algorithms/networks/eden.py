@@ -6,7 +6,6 @@ sent    down: the network, to whom lacks the latest; up: some bits for each rota
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,21 +16,21 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import (
     Client,
-    Shared,
+    Server,
     Weights,
+    bring_up_to_date,
     choose_spec,
     classify,
     compose,
     keep_personal,
     list_messages,
-    mark_held,
     offer,
     receive,
     start_client,
-    start_shared,
+    start_server,
 )
 from laconic.algorithms.networks.one_bit import check_training, merge_changes, trained_part
-from laconic.networks import Spec, Training, Vector
+from laconic.networks import Training, Vector
 from laconic.networks.sketch import padded, rotate, unrotate
 from laconic.wire import Bits, Message
 
@@ -42,12 +41,6 @@ class Rotated(Message, paper_bits={"scale": 32}, is_afresh=True):
     planes: Bits  # [bit, rotated entry] of the level's number, highest first
     scale: float  # of a level
     n_examples: int
-
-
-@dataclass
-class Server:
-    spec: Spec
-    shared: Shared
 
 
 class Eden(Algorithm):
@@ -65,7 +58,7 @@ class Eden(Algorithm):
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = choose_spec(task, self.training)
-        return Server(spec, start_shared(spec, trained_part(spec), self.training))
+        return start_server(spec, trained_part(spec), self.training)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = trained_part(server.spec)
@@ -77,8 +70,7 @@ class Eden(Algorithm):
         merge_changes(server.shared, changes, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.shared, fleet.everyone, trained_part(server.spec), self.training, to_holders=False)
-        mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

@@ -17,12 +17,12 @@ from laconic.algorithms.networks.averaging import (
     Server,
     Update,
     Weights,
+    bring_up_to_date,
     choose_spec,
     classify,
     compose,
     find_part,
     list_messages,
-    mark_held,
     merge,
     offer,
     receive,
@@ -50,8 +50,7 @@ class FedAvg(Algorithm):
         merge(server.shared, updates, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.shared, fleet.everyone, self.part(server.spec), self.training, to_holders=False)
-        mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

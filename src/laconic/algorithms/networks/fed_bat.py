@@ -5,7 +5,6 @@ merge   the mean of the binary changes, by examples, is added
 sent    down: the network, to whom lacks the latest; up: a bit for each weight, a size for each layer
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,22 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import (
     Client,
-    Shared,
+    Server,
     Weights,
+    bring_up_to_date,
     choose_spec,
     classify,
     compose,
     keep_personal,
     list_messages,
-    mark_held,
     offer,
     receive,
     start_client,
-    start_shared,
+    start_server,
 )
 from laconic.algorithms.networks.one_bit import as_numbers, check_training, merge_changes, trained_part
 from laconic.algorithms.settings import check_share
-from laconic.networks import Layout, Network, Spec, Training, Vector, cross_entropy
+from laconic.networks import Layout, Network, Training, Vector, cross_entropy
 from laconic.networks.sgd import batches, descend, open_network, push_back
 from laconic.wire import Bits, Floats, Message
 
@@ -42,12 +41,6 @@ class BinaryChange(Message, paper_bits={"sizes": 32}, is_afresh=True):
     signs: Bits  # [weight] True for +1
     sizes: Floats  # [layer] alpha: what a sign is worth
     n_examples: int
-
-
-@dataclass
-class Server:
-    spec: Spec
-    shared: Shared
 
 
 class FedBAT(Algorithm):
@@ -63,7 +56,7 @@ class FedBAT(Algorithm):
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = choose_spec(task, self.training)
-        return Server(spec, start_shared(spec, trained_part(spec), self.training))
+        return start_server(spec, trained_part(spec), self.training)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = trained_part(server.spec)
@@ -76,8 +69,7 @@ class FedBAT(Algorithm):
         merge_changes(server.shared, changes, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.shared, fleet.everyone, trained_part(server.spec), self.training, to_holders=False)
-        mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

@@ -39,9 +39,7 @@ class FedBN(Algorithm):
         averaging.merge(server.shared, updates, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        part = self.part(server.spec)
-        news = averaging.offer(server.shared, fleet.everyone, part, self.training, to_holders=False)
-        averaging.mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        averaging.bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

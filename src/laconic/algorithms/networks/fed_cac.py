@@ -7,7 +7,6 @@ sent    up: the network, and a bit for each parameter; down: the mix, without wh
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from laconic.algorithms.networks.critical import (
     STAY,
     Client,
     Overlap,
+    Server,
     Start,
     check_training,
     choose_critical,
@@ -37,12 +37,6 @@ from laconic.wire import Bits, Floats, Message
 class Upload(Message, is_afresh=True):
     mask: Bits  # [entry of the part] is it critical
     values: Floats  # [entry of the part]
-
-
-@dataclass
-class Server:
-    spec: Spec
-    starts: dict[ClientId, Start] = field(default_factory=dict)  # for whom is asked next
 
 
 class FedCAC(Algorithm):

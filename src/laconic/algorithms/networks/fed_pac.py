@@ -85,9 +85,7 @@ class FedPAC(Algorithm):
         fleet.ask(self.install_head, self.mix_heads(reports), at_least=0)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        part = self.part(server.spec)
-        news = averaging.offer(server.shared, fleet.everyone, part, self.training, to_holders=False)
-        averaging.mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        averaging.bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
 
     def merge_prototypes(self, server: Server, reports: list[Report]) -> None:
         """A class that nobody sent keeps its own."""

@@ -7,7 +7,6 @@ sent    up: critical parameters and where they are; down: what changed of them, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +19,7 @@ from laconic.algorithms.networks.critical import (
     STAY,
     Client,
     Overlap,
+    Server,
     Start,
     check_training,
     choose_critical,
@@ -39,12 +39,6 @@ LARGEST_HALF = 65504.0
 class Critical(Message, is_afresh=True):
     mask: Bits  # [entry of the part]
     values: Floats  # [critical entry]
-
-
-@dataclass
-class Server:
-    spec: Spec
-    starts: dict[ClientId, Start] = field(default_factory=dict)  # for whom is asked next
 
 
 class FedPURIN(Algorithm):

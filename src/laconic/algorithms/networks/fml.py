@@ -16,17 +16,11 @@ from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks import averaging
-from laconic.algorithms.networks.averaging import Shared, Update, Weights, find_part, merge, offer, start_shared
+from laconic.algorithms.networks.averaging import Server, Update, Weights, find_part, merge, offer, start_server
 from laconic.algorithms.networks.prototyping import choose_specs
 from laconic.networks import Network, Part, Spec, Training
 from laconic.networks.duet import Voices, diverge, fit_both
 from laconic.wire import Message
-
-
-@dataclass
-class Server:
-    spec: Spec
-    shared: Shared
 
 
 @dataclass
@@ -54,7 +48,7 @@ class FML(Algorithm):
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = self.common_spec(task)
-        return Server(spec, start_shared(spec, self.part(spec), self.training))
+        return start_server(spec, self.part(spec), self.training)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)

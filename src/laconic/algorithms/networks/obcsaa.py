@@ -5,7 +5,6 @@ merge   of the mean of the signs, by examples, the server makes out a sparse cha
 sent    down: the network, to whom lacks the latest; up: a bit for each row of the sketch, and the change's length
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,22 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import (
     Client,
-    Shared,
+    Server,
     Weights,
+    bring_up_to_date,
     choose_spec,
     classify,
     compose,
     keep_personal,
     list_messages,
-    mark_held,
     offer,
     receive,
     start_client,
-    start_shared,
+    start_server,
 )
 from laconic.algorithms.networks.one_bit import as_numbers, check_training, merge_changes, trained_part
 from laconic.algorithms.settings import check_at_least
-from laconic.networks import Spec, Training, Vector
+from laconic.networks import Training, Vector
 from laconic.networks.sketch import Sketch, signs
 from laconic.wire import Bits, Message
 
@@ -39,12 +38,6 @@ class Measured(Message, is_afresh=True):
     signs: Bits  # [row] of the sketch of the entries kept
     length: float  # of these entries, as a vector
     n_examples: int
-
-
-@dataclass
-class Server:
-    spec: Spec
-    shared: Shared
 
 
 class OBCSAA(Algorithm):
@@ -64,7 +57,7 @@ class OBCSAA(Algorithm):
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = choose_spec(task, self.training)
-        return Server(spec, start_shared(spec, trained_part(spec), self.training))
+        return start_server(spec, trained_part(spec), self.training)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = trained_part(server.spec)
@@ -78,8 +71,7 @@ class OBCSAA(Algorithm):
         merge_changes(server.shared, dict.fromkeys(replies, (change, 1)), part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.shared, fleet.everyone, trained_part(server.spec), self.training, to_holders=False)
-        mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

@@ -6,7 +6,6 @@ sent    down: the network, to whom lacks the latest; up: a bit for each weight
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,21 +15,21 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import (
     Client,
-    Shared,
+    Server,
     Weights,
+    bring_up_to_date,
     choose_spec,
     classify,
     compose,
     keep_personal,
     list_messages,
-    mark_held,
     offer,
     receive,
     start_client,
-    start_shared,
+    start_server,
 )
 from laconic.algorithms.networks.one_bit import as_numbers, check_training, merge_changes, trained_part
-from laconic.networks import Spec, Training
+from laconic.networks import Training
 from laconic.networks.sketch import signs
 from laconic.wire import Bits, Message
 
@@ -40,12 +39,6 @@ WORTH = {"normal": math.sqrt(math.pi / 2), "uniform": 1.0}  # of a sign, for sma
 class Signs(Message, is_afresh=True):
     signs: Bits  # [weight] of the change, True for +1
     n_examples: int
-
-
-@dataclass
-class Server:
-    spec: Spec
-    shared: Shared
 
 
 class ZSignFed(Algorithm):
@@ -63,7 +56,7 @@ class ZSignFed(Algorithm):
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         spec = choose_spec(task, self.training)
-        return Server(spec, start_shared(spec, trained_part(spec), self.training))
+        return start_server(spec, trained_part(spec), self.training)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = trained_part(server.spec)
@@ -73,8 +66,7 @@ class ZSignFed(Algorithm):
         merge_changes(server.shared, changes, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.shared, fleet.everyone, trained_part(server.spec), self.training, to_holders=False)
-        mark_held(server.shared, fleet.ask(self.install, news, at_least=0))
+        bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)
