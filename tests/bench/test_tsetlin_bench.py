@@ -134,12 +134,13 @@ def test_our_worker_learns_and_reports(name: str, data_folder: Path, worker: Wor
     worker.ask("load", path=str(data_folder / "bits.npz"))
     lines: list[str] = []
     tally = take_turns(job, {OURS: worker}, 2, lines.append)[OURS]
-    assert tally.train_samples == 2 * 4 * 80
+    assert tally.train_samples % (4 * 80) == 0
+    assert tally.train_samples > 2 * 4 * 80, "so short a training is timed as often as fits into a second"
     assert tally.predict_samples % 40 == 0
     assert len(tally.accuracies) == 2
     assert min(tally.accuracies) > 0.9
     assert tally.rss_mb >= tally.working_mb > 0
-    assert len(lines) == 2 * (4 + 1)
+    assert len(lines) == 2 * 2
 
 
 def test_clients_get_a_new_machine_each_and_no_prediction(data_folder: Path, worker: Worker) -> None:
@@ -147,7 +148,8 @@ def test_clients_get_a_new_machine_each_and_no_prediction(data_folder: Path, wor
     worker.ask("warm_up", spec=job.spec() | {"threads": 1}, example=write_data(job, data_folder / "bits.npz"))
     worker.ask("load", path=str(data_folder / "bits.npz"))
     tally = take_turns(job, {OURS: worker}, 1, lambda line: None)[OURS]
-    assert tally.train_samples == job.epochs * 80
+    assert tally.train_samples % 80 == 0
+    assert tally.train_samples > 80
     assert tally.predict_per_s is None
 
 

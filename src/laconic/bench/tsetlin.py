@@ -1,4 +1,4 @@
-"""`laconic bench tsetlin`: our Tsetlin engine and its peers on the same jobs, taking turns at training.
+"""`laconic bench tsetlin`: our Tsetlin engine and its peers on the same jobs, taking turns.
 
 Machines are noisy and their speed drifts; turns let every engine meet the same drift, so that the ratios hold.
 """
@@ -69,13 +69,13 @@ class Worker:
 
 @dataclass
 class Tally:
-    """What one engine did on one job, over all epochs and seeds."""
+    """What one engine did on one job, over all seeds."""
 
     train_samples: int = 0
     train_seconds: float = 0.0
     predict_samples: int = 0
     predict_seconds: float = 0.0
-    accuracies: list[float] = field(default_factory=list)  # one per seed, after the last epoch
+    accuracies: list[float] = field(default_factory=list)  # one per seed
     rss_mb: float = 0.0  # peak above what the process held after its imports
     working_mb: float = 0.0  # peak above what it held once warm: data, encoded data and the machine, no code
 
@@ -147,16 +147,14 @@ def summarize(name: str, ours: Tally, others: Mapping[str, Tally]) -> dict[str, 
 
 
 def take_turns(job: Job, workers: Mapping[str, Worker], seeds: int, say: Callable[[str], None]) -> dict[str, Tally]:
-    """Every engine takes its turn at training before any takes the next one; prediction follows the last."""
+    """Seed by seed every engine trains in its turn, then every engine predicts."""
     tallies = {engine: Tally() for engine in workers}
     for seed in range(1, seeds + 1):
-        for epoch in range(0, job.epochs, job.epochs_per_fit):
-            for engine, worker in workers.items():
-                reply = worker.ask("train", seed=seed, epoch=epoch)
-                tallies[engine].add("train", reply)
-                rate = reply["samples"] / reply["seconds"]
-                done = epoch + job.epochs_per_fit
-                say(f"  seed {seed}/{seeds} epoch {done}/{job.epochs} {engine}: trained {rate:,.0f}/s")
+        for engine, worker in workers.items():
+            reply = worker.ask("train", seed=seed)
+            tallies[engine].add("train", reply)
+            rate = reply["samples"] / reply["seconds"]
+            say(f"  seed {seed}/{seeds} {engine}: trained {rate:,.0f}/s")
         for engine, worker in workers.items() if job.n_test else ():
             reply = worker.ask("predict")
             tallies[engine].add("predict", reply)

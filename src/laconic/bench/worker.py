@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-MIN_PREDICT_SECONDS = 0.2  # passes are added up to this: one pass of a fast engine is too short to time
-Engine = tuple[Callable[[Any, Any], None], Callable[[Any], Any]]  # fit for a turn, predict labels
+# Passes are added up to this: one pass of a fast engine is too short to time, and the first after a long wait is slow.
+MIN_SECONDS = 1.0
+Engine = tuple[Callable[[Any, Any], None], Callable[[Any], Any]]  # fit for all epochs, predict labels
 Build = Callable[[dict[str, Any], "tuple[int, ...]", int], Engine]  # from the job's spec, an example's shape and a seed
 
 
@@ -38,7 +39,7 @@ def load_laconic() -> Build:
         machine = (
             tsetlin.build_coalesced(*size, rng, **options) if spec["coalesced"] else tsetlin.build(*size, **options)
         )
-        threads, epochs = spec["threads"], spec["epochs_per_fit"]
+        threads, epochs = spec["threads"], spec["epochs"]
         return (
             lambda x, y: tsetlin.fit(machine, x, y, rng, epochs=epochs, threads=threads),
             lambda x: tsetlin.class_sums(machine, x, threads=threads).argmax(axis=1),
@@ -60,7 +61,7 @@ def load_py_tsetlin_machine(package: str) -> Build:
             if package == "pyTsetlinMachine":
                 options["indexed"] = False  # it trains up to twice as fast without, at these sizes
             machine = tm.MultiClassTsetlinMachine(*size, **options)
-        epochs = spec["epochs_per_fit"]
+        epochs = spec["epochs"]
         return lambda x, y: machine.fit(x, y, epochs=epochs, incremental=True), machine.predict
 
     return build
@@ -87,7 +88,7 @@ def load_tmu() -> Build:
         )
 
         def fit(x: Any, y: Any) -> None:
-            for _ in range(spec["epochs_per_fit"]):  # its fit is one epoch
+            for _ in range(spec["epochs"]):  # its fit is one epoch
                 machine.fit(x, y)
 
         return fit, machine.predict
@@ -150,23 +151,21 @@ class Bench:
             self.y, self.y_test = (arrays[key].astype(np.uint32) for key in ("y_train", "y_test"))
         return {}
 
-    def train(self, seed: int, epoch: int) -> dict[str, float]:
-        """One turn; epoch 0 makes the machine, within the time, as the peers do in their first fit."""
-        start = self.clock()
-        if self.spec["n_clients"]:
-            shares = zip(*(np.split(part, self.spec["n_clients"]) for part in (self.x, self.y)), strict=True)
+    def train(self, seed: int) -> dict[str, float]:
+        """One turn: whole trainings with one seed, making the machine included; the last machine is kept."""
+        start, n_samples = self.clock(), 0
+        n_machines = self.spec["n_clients"] or 1
+        shares = list(zip(*(np.split(part, n_machines) for part in (self.x, self.y)), strict=True))
+        while n_samples == 0 or self.clock() - start < MIN_SECONDS:
             for x, y in shares:
-                fit, _ = self.build(self.spec, x.shape[1:], seed)
-                fit(x, y)
-        else:
-            if epoch == 0:
-                self.engine = self.build(self.spec, self.x.shape[1:], seed)
-            self.engine[0](self.x, self.y)
-        return self.measured(start, len(self.x) * self.spec["epochs_per_fit"])
+                self.engine = self.build(self.spec, x.shape[1:], seed)
+                self.engine[0](x, y)
+            n_samples += len(self.x) * self.spec["epochs"]
+        return self.measured(start, n_samples)
 
     def predict(self) -> dict[str, float]:
         start, n_samples = self.clock(), 0
-        while n_samples == 0 or self.clock() - start < MIN_PREDICT_SECONDS:
+        while n_samples == 0 or self.clock() - start < MIN_SECONDS:
             labels = self.engine[1](self.x_test)
             n_samples += len(self.x_test)
         return self.measured(start, n_samples) | {"accuracy": float(np.mean(labels == self.y_test))}
