@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tiny_networks import CLIENTS, SPEC, TRAINING, descend, mean, open_fleet, start
 
+from laconic import networks as nn
 from laconic.algorithm import bound_bytes
 from laconic.algorithms import load_method
 from laconic.algorithms.networks import averaging
@@ -115,6 +116,22 @@ def test_statistics_are_averaged_or_stay_as_training_says() -> None:
 def test_a_network_that_is_shared_as_a_whole_is_not_copied() -> None:
     client = averaging.start_client(SPEC, PART, TRAINING)
     assert averaging.compose(client, PART).vector is client.shared
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedper"])  # fedbn wants a network with batch normalisations
+def test_clients_may_be_tested_as_trained_which_needs_no_delivery(name: str) -> None:
+    method = load_method(name)(training=TRAINING, tested="trained")
+    with closing(open_fleet(method)) as fleet:
+        server = method.start_server(fleet.home.task, fleet)
+        method.run_round(server, fleet)
+        before = fleet.ledger.total(direction="down")
+        method.deliver(server, fleet)
+        assert fleet.ledger.total(direction="down") == before
+        for client, mine in zip(fleet.states(), CLIENTS, strict=True):
+            assert client.trained.vector == pytest.approx(descend(start(), mine), rel=1e-5)
+            assert np.array_equal(method.predict(client, mine.x), nn.classify(client.trained, mine.x))
+    down_and_up = method.costliest_round(fleet.home.task)
+    assert [type(message) for message in down_and_up] == [Weights, Update]
 
 
 AVERAGING = ("fedavg", "fedper", "fedbn", "lg-fedavg", "fedrep", "fedbabu", "fedavg-ft", "ditto", "pfedme", "pfedsd")

@@ -7,7 +7,7 @@ own. The server knows who holds its latest vector, and sends it to nobody twice.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from laconic import networks as nn
 from laconic.algorithm import ClientId, Fleet, M, Site, Task
 from laconic.networks import Network, Packed, Part, Spec, Training, Vector
 from laconic.wire import Floats, Ints, Message
+
+Tested = Literal["averaged", "trained"]  # a client is tested with the latest mean, or with what it made of the last
 
 
 class Weights(Message, paper_bits={"exact": 32}, is_afresh=True):
@@ -72,6 +74,7 @@ class Client:
     shared: Vector  # as received; clients that got the same message hold one array
     personal: Vector  # [entry beyond the part]
     log_prior: NDArray[np.float32] | None = None  # see Training.prior
+    trained: Network | None = None  # as it last was before it was averaged, if that is what is tested
 
 
 @dataclass
@@ -145,10 +148,10 @@ def read_change(update: Update, part: Part) -> Vector:
     return nn.unpack(update.packed, part.row_starts)
 
 
-def list_messages(spec: Spec, part: Part, training: Training) -> list[Message]:
-    """A client's costliest round: the vector comes twice, to train and to be tested with, and its change goes up."""
+def list_messages(spec: Spec, part: Part, training: Training, tested: Tested = "averaged") -> list[Message]:
+    """A client's costliest round: its change goes up, and the vector comes to train and, if averaged, to be tested."""
     down, up = make_messages(spec, part, training)
-    return [down, up, down]
+    return [down, up, down] if tested == "averaged" else [down, up]
 
 
 def make_messages(spec: Spec, part: Part, training: Training) -> tuple[Weights, Update]:
@@ -185,12 +188,21 @@ def keep_personal(client: Client, network: Network, part: Part) -> None:
     client.personal, client.log_prior = network.vector[~part.mask], network.log_prior
 
 
-def tell_change(client: Client, network: Network, part: Part, n_examples: int, training: Training) -> Update:
+def tell_change(
+    client: Client,
+    network: Network,
+    part: Part,
+    n_examples: int,
+    training: Training,
+    tested: Tested = "averaged",
+) -> Update:
     """What training made of the vector received; the client keeps what is its own. n_examples: how much it counts."""
     keep_personal(client, network, part)
+    if tested == "trained":
+        client.trained = network
     change = network.vector[part.mask] - client.shared
     return Update(*nn.pack(change, part.row_starts, training.up), n_examples=n_examples)
 
 
 def classify(client: Client, x: NDArray[Any], part: Part) -> NDArray[np.int64]:
-    return nn.classify(compose(client, part), x)
+    return nn.classify(client.trained or compose(client, part), x)

@@ -15,6 +15,7 @@ from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import (
     Client,
     Server,
+    Tested,
     Update,
     Weights,
     bring_up_to_date,
@@ -36,6 +37,7 @@ from laconic.wire import Message
 
 class FedAvg(Algorithm):
     training: Training = Training()
+    tested: Tested = "averaged"  # with the latest mean, or as last trained, before it was averaged
 
     takes = "values"
 
@@ -50,11 +52,12 @@ class FedAvg(Algorithm):
         merge(server.shared, updates, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
+        if self.tested == "averaged":
+            bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)
-        return list_messages(spec, self.part(spec), self.training)
+        return list_messages(spec, self.part(spec), self.training, self.tested)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
@@ -67,7 +70,7 @@ class FedAvg(Algorithm):
         receive(client, weights, part)
         network = compose(client, part)
         nn.fit(network, site.train, site.rng, self.training)
-        return tell_change(client, network, part, len(site.train.y), self.training)
+        return tell_change(client, network, part, len(site.train.y), self.training, self.tested)
 
     @on_client
     def install(self, client: Client, weights: Weights, site: Site) -> None:

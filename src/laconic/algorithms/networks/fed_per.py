@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks import averaging
-from laconic.algorithms.networks.averaging import Client, Server, Update, Weights, choose_spec, find_part
+from laconic.algorithms.networks.averaging import Client, Server, Tested, Update, Weights, choose_spec, find_part
 from laconic.networks import Part, Spec, Training
 from laconic.wire import Message
 
 
 class FedPer(Algorithm):
     training: Training = Training()
+    tested: Tested = "averaged"  # with the latest mean, or as last trained, before it was averaged
 
     takes = "values"
 
@@ -34,11 +35,12 @@ class FedPer(Algorithm):
         averaging.merge(server.shared, updates, part)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        averaging.bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
+        if self.tested == "averaged":
+            averaging.bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)
-        return averaging.list_messages(spec, self.part(spec), self.training)
+        return averaging.list_messages(spec, self.part(spec), self.training, self.tested)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
@@ -51,7 +53,7 @@ class FedPer(Algorithm):
         averaging.receive(client, weights, part)
         network = averaging.compose(client, part)
         nn.fit(network, site.train, site.rng, self.training)
-        return averaging.tell_change(client, network, part, len(site.train.y), self.training)
+        return averaging.tell_change(client, network, part, len(site.train.y), self.training, self.tested)
 
     @on_client
     def install(self, client: Client, weights: Weights, site: Site) -> None:
