@@ -157,8 +157,8 @@ class Run:
     @property
     def clients_have(self) -> tuple[str, ...]:
         """Equal for runs whose clients learn from and are tested on the same examples."""
-        data = {"tested": "test"} | self.config["data"]  # older records lack it
-        return self.partition.sha256, data["tested"]
+        data = {"tested": "test", "shift": "none"} | self.config["data"]  # older records lack these
+        return self.partition.sha256, data["tested"], data["shift"]
 
     @cached_property
     def evaluated(self) -> tuple[Round, ...]:
@@ -381,7 +381,7 @@ def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool,
 
 def find_untested(config: dict[str, Any]) -> Iterator[str]:
     if config["data"].get("tested") == "validation":
-        yield "Accuracies are of validation examples, by which settings may have been chosen; test examples were not looked at."
+        yield "Accuracies are of validation examples, by which settings may have been chosen; none is of test examples."
 
 
 def find_lost(rounds: tuple[Round, ...]) -> Iterator[str]:

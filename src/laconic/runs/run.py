@@ -262,7 +262,7 @@ def play(
 def _title(config: Config, task: Task, folder: Path) -> str:
     rule = config.data.partition
     share = f"{rule}({config.data.alpha:g})" if "dirichlet" in rule else rule
-    data = Path(config.data.name).stem
+    data = Path(config.data.name).stem + (f", {config.data.shift}" if config.data.shift != "none" else "")
     tested = " · tested on validation examples" if config.data.tested == "validation" else ""
     return (
         f"{config.method_name} on {data} · {task.n_clients} clients · {share} · seed {config.seed}{tested} · {folder}"
