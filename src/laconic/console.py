@@ -87,7 +87,8 @@ def tell(folders: list[Path], summaries: list[dict[str, Any]], *, as_json: bool,
     else:
         done = summaries[0]
         mean, best, p10 = (format_percent(done[f"accuracy_{name}"]) for name in ("mean", "best", "p10"))
-        typer.echo(f"accuracy {mean} % (best {best} %, worst tenth {p10} %) after {done['rounds']} rounds")
+        of = "" if done["tested"] == "test" else f" on {done['tested']} examples"
+        typer.echo(f"accuracy{of} {mean} % (best {best} %, worst tenth {p10} %) after {done['rounds']} rounds")
         up, down = (format_bytes(done[f"{way}load_bytes"]) for way in ("up", "down"))
         typer.echo(f"{done['seconds']:.0f} s, up {up}, down {down}")
     typer.echo(f"report: {page}")

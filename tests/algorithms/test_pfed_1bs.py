@@ -7,8 +7,10 @@ import pytest
 from tiny_networks import CLIENTS, TRAINING, gradient, open_fleet, start
 
 from laconic.aggregate import majority
+from laconic.algorithm import Task
+from laconic.algorithms.networks.averaging import choose_spec
 from laconic.algorithms.networks.one_bit import as_numbers
-from laconic.algorithms.networks.pfed_1bs import PFed1BS, pull_gradient
+from laconic.algorithms.networks.pfed_1bs import Consensus, PFed1BS, Sketched, pull_gradient
 from laconic.networks.sketch import Sketch, signs
 
 METHOD = PFed1BS(
@@ -85,12 +87,33 @@ def test_a_round_by_hand() -> None:
 def test_the_sketch_halves_and_clients_are_drawn_to_the_last_larger_one() -> None:
     method = replace(METHOD, halve_every=1)
     with closing(open_fleet(method)) as fleet:
-        server = method.start_server(fleet.home.task, fleet)
+        server, n_rows_before = method.start_server(fleet.home.task, fleet), 0
         for number, n_rows in ((1, 5), (2, 2), (3, 1), (4, 1)):
             fleet.begin(number)
             method.run_round(server, fleet)
             assert server.consensus is not None
             assert server.consensus.size == n_rows
+            total = fleet.ledger.total  # to each of two clients the consensus of the round before
+            assert total(direction="down").paper_bits == 2 * n_rows_before
+            assert total(direction="up").paper_bits == 2 * n_rows
+            n_rows_before = n_rows
+
+
+def test_the_first_rounds_sketch_is_the_largest_so_the_bound_is_its() -> None:
+    with closing(open_fleet(METHOD)) as fleet:
+        consensus, sketched = replace(METHOD, halve_every=1).costliest_round(fleet.home.task)
+        assert isinstance(consensus, Consensus)
+        assert isinstance(sketched, Sketched)
+        assert consensus.signs is not None
+        assert (consensus.signs.size, sketched.signs.size) == (5, 5)
+
+
+def test_rows_of_a_halved_sketch_are_among_those_it_had() -> None:
+    spec = choose_spec(Task((1,), 2, 2), METHOD.training)
+    method = replace(METHOD, halve_every=3)
+    large, small = (matrix(method.sketch(spec, number)) for number in (3, 4))
+    scaled = small / np.abs(small).max() * np.abs(large).max()  # rows of fewer are longer
+    assert all(any(np.allclose(row, other) for other in large) for row in scaled)
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

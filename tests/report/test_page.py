@@ -89,6 +89,22 @@ def test_no_gain_is_shown_over_other_clients(tmp_path):
     assert "Seed 0: the runs divide the data in different ways" in text
 
 
+def test_no_gain_is_shown_over_other_examples_of_the_same_clients(tmp_path):
+    alone, run = write_run(tmp_path / "alone", method="local-tm"), write_run(tmp_path / "run")
+    assert len(embedded(report(tmp_path, alone, run).read_text())["clients"]["views"]) == 2
+    config = alone / "config.toml"
+    config.write_text(config.read_text().replace("[data]", '[data]\ntested = "validation"'))
+    assert len(embedded(report(tmp_path, alone, run).read_text())["clients"]["views"]) == 1
+
+
+def test_turned_images_are_told_at_the_top(tmp_path):
+    run = write_run(tmp_path / "run")
+    assert "images turned" not in report(tmp_path, run).read_text()
+    config = run / "config.toml"
+    config.write_text(config.read_text().replace("[data]", '[data]\nshift = "turned"'))
+    assert "images turned" in report(tmp_path, run).read_text()
+
+
 def test_an_unfinished_run_says_how_far_it_came(tmp_path):
     folder = write_run(tmp_path / "run", done=False)
     metrics = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)

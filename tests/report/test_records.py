@@ -103,6 +103,15 @@ def test_a_reader_is_warned_of_void_rounds_lost_replies_small_tests_and_unequal_
     assert "round 3 has" in unequal
 
 
+def test_a_reader_is_told_of_accuracies_on_validation_examples(tmp_path):
+    folder = write_run(tmp_path / "run")
+    assert not read_run(folder).warnings
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("[data]", '[data]\ntested = "validation"'))
+    (warning,) = read_run(folder).warnings
+    assert "of validation examples" in warning
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"has no config\.toml, so it is no run folder; give one"):
         read_run(tmp_path)

@@ -180,6 +180,7 @@ def test_wrong_files_are_refused_with_line_and_remedy(text: str, code: str, word
         ("method=fedtm", "E102", "method is a section; write method.name="),
         ("method.clausses=5", "E101", "--set method.clausses  unknown key method.clausses  Did you mean n_clauses?"),
         ("data.alpha=-1", "E102", "--set data.alpha  data.alpha = -1.0 must be"),
+        ("data.tested=val", "E102", 'data.tested = "val" must be one of test, validation'),
         ("method.name=xyz", "E110", 'unknown method "xyz"'),
         ("rounds=1\nseed=2", "E102", "must be a whole number"),
     ],
@@ -189,6 +190,12 @@ def test_wrong_settings_are_refused_by_name(setting: str, code: str, words: str)
         read_config(None, [setting])
     assert caught.value.code == code
     assert words in str(caught.value)
+
+
+def test_testing_on_validation_examples_needs_some() -> None:
+    assert read_config(None, ["data.tested=validation"]).data.tested == "validation"
+    with pytest.raises(ConfigError, match="needs some set aside"):
+        read_config(None, ["data.tested=validation", "data.validation=0"])
 
 
 def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:

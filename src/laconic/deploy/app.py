@@ -89,7 +89,7 @@ def step(letter: Message, context: Context) -> Message:
     config = read_config(states / "config.toml")
     own = read_examples(folder / settings.data, settings.task)
     source = ClientData(((0, {settings.client: own}),))
-    home = Home(config.method, settings.task, source, config.seed)
+    home = Home(config.method, settings.task, source, config.seed, tested=config.data.tested)
     return answer(letter, home, settings.client, states)
 
 

@@ -96,6 +96,7 @@ class Home:
     seed: int
     folder: Path | None = None  # of checkpoints
     on_disk: bool = False  # states live there between steps
+    tested: str = "test"  # which of a client's examples it is evaluated on: test or validation
 
 
 class Decoded(NamedTuple):
@@ -138,7 +139,9 @@ class Host:
         return len(self.home.source.at(request.client, request.round)[0].y)
 
     def evaluate(self, client: ClientId, round: int) -> Score:
-        test = self.home.source.at(client, round)[2]
+        _, val, test = self.home.source.at(client, round)
+        if self.home.tested == "validation":
+            test = val
         if not len(test.y):
             return Score(client, 0, 0)
         method, state = self.home.algorithm, self._cell(client).state

@@ -108,6 +108,7 @@ def describe_data(runs: Sequence[Run]) -> str:
     n_clients = {len(run.partition.clients) for run in runs}
     parts = [count(n_clients.pop(), "client")] if len(n_clients) == 1 else []
     parts += [f"{key} {same[key]}" for key in ("partition", "alpha") if key in same]
+    parts += ["images turned"] if same.get("shift") == "turned" else []
     seeds = sorted({run.seed for run in runs})
     parts += [count(len(runs), "run"), f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"]
     return " · ".join(parts)

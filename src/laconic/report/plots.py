@@ -146,7 +146,7 @@ def plot_clients(groups: Sequence[Group]) -> Figure:
 
 def find_alone(run: Run, runs: Iterable[Run]) -> Run | None:
     """The run whose clients have the same data and learn alone."""
-    same = (other for other in runs if other.partition.sha256 == run.partition.sha256)
+    same = (other for other in runs if other.clients_have == run.clients_have)
     return None if run.method in LOCAL_ONLY else next((o for o in same if o.method in LOCAL_ONLY), None)
 
 

@@ -154,6 +154,12 @@ class Run:
     def seed(self) -> int:
         return int(self.config["seed"])
 
+    @property
+    def clients_have(self) -> tuple[str, ...]:
+        """Equal for runs whose clients learn from and are tested on the same examples."""
+        data = {"tested": "test", "shift": "none"} | self.config["data"]  # older records lack these
+        return self.partition.sha256, data["tested"], data["shift"]
+
     @cached_property
     def evaluated(self) -> tuple[Round, ...]:
         return tuple(r for r in self.rounds if r.accuracy_mean is not None)
@@ -220,7 +226,12 @@ def read_run(folder: str | Path) -> Run:
     scores, client_notes, last_notes = read_clients(folder / "clients.jsonl", evaluated)
     by_field, by_client, by_round = read_traffic(folder / "traffic.jsonl", last)
     is_finished, status = read_end(folder, config, max(last, 0))
-    doubts = (*find_lost(rounds), *find_small_tests(scores), *find_unequal_bytes(rounds, by_round))
+    doubts = (
+        *find_untested(config),
+        *find_lost(rounds),
+        *find_small_tests(scores),
+        *find_unequal_bytes(rounds, by_round),
+    )
     return Run(
         folder=folder,
         config=config,
@@ -366,6 +377,11 @@ def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool,
 
 
 # --- what a reader should know before trusting the numbers ---
+
+
+def find_untested(config: dict[str, Any]) -> Iterator[str]:
+    if config["data"].get("tested") == "validation":
+        yield "Accuracies are of validation examples, by which settings may have been chosen; none is of test examples."
 
 
 def find_lost(rounds: tuple[Round, ...]) -> Iterator[str]:

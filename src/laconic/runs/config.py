@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 120  # of a template
 STATES = ("memory", "disk")
+SHIFTS = ("none", "turned")
+TESTED = ("test", "validation")
 UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 T = TypeVar("T")
@@ -33,6 +35,17 @@ class DataSettings(Partitioning):
     name: str = "digits"  # laconic list datasets, NAME of a NAME.npz in the folder LACONIC_DATA, or a path to an .npz
     download: bool = False  # fetch the data set if it is missing; else nothing goes online
     booleanize: str = "auto"  # numbers to bits: auto, threshold:75, adaptive:11:2, thermometer:8, quantile:4 or none
+    shift: str = "none"  # how clients' images differ: none, or turned, client k's by k quarter turns
+    tested: str = "test"  # examples that accuracies are of: test, or validation, to choose settings by
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("data.shift", self.shift, SHIFTS)
+        check_choice("data.tested", self.tested, TESTED)
+        if self.tested == "validation" and not self.validation:
+            raise ValueError(
+                'data.tested = "validation" needs some set aside: data.validation = 0.1, say, in place of 0'
+            )
 
 
 @dataclass(frozen=True)

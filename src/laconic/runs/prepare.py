@@ -39,6 +39,7 @@ class Prepared(NamedTuple):
     source: ClientData
     partition: Partition
     dataset: Dataset
+    turns: tuple[int, ...]  # [client] quarters by which its images are turned
 
 
 def prepare(config: Config, shares: Partition | None = None) -> Prepared:
@@ -50,15 +51,16 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
         x_train, x_test, levels = booleanize(dataset, config.data)
     else:
         x_train, x_test, peak = scale(dataset)
+    turns = count_turns(config.data, x_train.shape[1:], len(shares.shares))
     starts = {0: shares.at(0)} | ({shares.drift_round: shares.at(shares.drift_round)} if shares.drifted else {})
     phases = tuple(
         (
             first,
             {
                 client: (
-                    Examples(x_train[share.train], dataset.y_train[share.train]),
-                    Examples(x_train[share.val], dataset.y_train[share.val]),
-                    Examples(x_test[share.test], dataset.y_test[share.test]),
+                    Examples(turn(x_train[share.train], turns[client]), dataset.y_train[share.train]),
+                    Examples(turn(x_train[share.val], turns[client]), dataset.y_train[share.val]),
+                    Examples(turn(x_test[share.test], turns[client]), dataset.y_test[share.test]),
                 )
                 for client, share in enumerate(owned)
             },
@@ -66,7 +68,7 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
         for first, owned in starts.items()
     )
     task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), levels, peak)
-    return Prepared(task, ClientData(phases), shares, dataset)
+    return Prepared(task, ClientData(phases), shares, dataset, turns)
 
 
 def load_for(settings: DataSettings) -> Dataset:
@@ -87,6 +89,22 @@ def draw_shares(dataset: Dataset, config: Config) -> Partition:
         return partition(dataset, config.data, config.seed)
     except ValueError as error:
         raise ConfigError("E120", str(error)) from error
+
+
+def count_turns(settings: DataSettings, shape: Sequence[int], n_clients: int) -> tuple[int, ...]:
+    """[client] by how many quarters its images are turned."""
+    if settings.shift == "none":
+        return (0,) * n_clients
+    if len(shape) < 2 or shape[0] != shape[1]:
+        raise ConfigError(
+            "E102", f'data.shift = "turned" needs square images; {settings.name} has examples of shape {tuple(shape)}'
+        )
+    return tuple(client % 4 for client in range(n_clients))
+
+
+def turn(x: NDArray[Any], turns: int) -> NDArray[Any]:
+    """[example, row, column, ...] turned to the left."""
+    return np.ascontiguousarray(np.rot90(x, turns, axes=(1, 2))) if turns else x
 
 
 class Centring:

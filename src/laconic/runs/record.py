@@ -78,10 +78,15 @@ def describe_environment(command: str) -> dict[str, Any]:
 
 def describe_partition(prepared: Prepared) -> dict[str, Any]:
     shares, dataset = prepared.partition, prepared.dataset
-    drift = {"round": shares.drift_round, "clients": shares.counts(dataset, shares.drift_round)}
+
+    def count(round: int) -> list[dict[str, Any]]:
+        counts = zip(shares.counts(dataset, round), prepared.turns, strict=True)
+        return [client | {"quarter_turns": turns} for client, turns in counts]
+
+    drift = {"round": shares.drift_round, "clients": count(shares.drift_round)}
     return {
         "classes": list(dataset.classes),
-        "clients": shares.counts(dataset),
+        "clients": count(0),
         "sha256": shares.sha256,
         "drift": drift if shares.drifted else None,
     }

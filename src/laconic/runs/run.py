@@ -74,6 +74,7 @@ class Summary:
     run: str
     method: str
     rounds: int
+    tested: str  # test or validation: whose examples the accuracies are of
     accuracy_mean: float | None  # over clients, after the last round
     accuracy_best: float | None  # the best round's mean
     accuracy_p10: float | None
@@ -113,8 +114,15 @@ def resume(folder: Path, *, watch: Watch | None = None) -> Summary:
 
 
 def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Summary:
-    on_disk = config.fleet.state == "disk"
-    home = Home(config.method, prepared.task, prepared.source, config.seed, folder / "checkpoints", on_disk)
+    home = Home(
+        config.method,
+        prepared.task,
+        prepared.source,
+        config.seed,
+        folder / "checkpoints",
+        on_disk=config.fleet.state == "disk",
+        tested=config.data.tested,
+    )
 
     def open_here(on_progress: Callable[[str, int, int], None]) -> BaseFleet:
         return open_fleet(config.fleet.name, home, find_conditions(config), on_progress, config.fleet.workers)
@@ -254,8 +262,11 @@ def play(
 def _title(config: Config, task: Task, folder: Path) -> str:
     rule = config.data.partition
     share = f"{rule}({config.data.alpha:g})" if "dirichlet" in rule else rule
-    data = Path(config.data.name).stem
-    return f"{config.method_name} on {data} · {task.n_clients} clients · {share} · seed {config.seed} · {folder}"
+    data = Path(config.data.name).stem + (f", {config.data.shift}" if config.data.shift != "none" else "")
+    tested = " · tested on validation examples" if config.data.tested == "validation" else ""
+    return (
+        f"{config.method_name} on {data} · {task.n_clients} clients · {share} · seed {config.seed}{tested} · {folder}"
+    )
 
 
 def _summarize(config: Config, folder: Path, rows: list[dict[str, Any]], seconds: float) -> Summary:
@@ -264,6 +275,7 @@ def _summarize(config: Config, folder: Path, rows: list[dict[str, Any]], seconds
         run=str(folder),
         method=config.method_name,
         rounds=rows[-1]["round"],
+        tested=config.data.tested,
         accuracy_mean=rows[-1]["accuracy_mean"],
         accuracy_best=max(means, default=None),
         accuracy_p10=rows[-1]["accuracy_p10"],

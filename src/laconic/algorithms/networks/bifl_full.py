@@ -28,8 +28,8 @@ from laconic.algorithms.networks.averaging import (
     start_server,
     tell_change,
 )
-from laconic.algorithms.networks.binary_votes import TRAINING, drop_rate
-from laconic.algorithms.networks.one_bit import check_statistics
+from laconic.algorithms.networks.binary_votes import ADAM, TRAINING, drop_rate
+from laconic.algorithms.networks.one_bit import check_statistics, check_unused
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Training
 from laconic.networks.binary import binarize, binary_part, fit_binary
@@ -44,6 +44,7 @@ class BiFLFull(Algorithm):
 
     def __post_init__(self) -> None:
         check_statistics(self.training)
+        check_unused(self.training, **ADAM)
         check_at_least(self, drop_every=0)
 
     # ---------------------------------------------------------------- server

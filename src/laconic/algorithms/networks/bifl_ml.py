@@ -16,6 +16,7 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import choose_spec
 from laconic.algorithms.networks.binary_votes import (
+    ADAM,
     TRAINING,
     Signs,
     Voter,
@@ -54,7 +55,7 @@ class BiFLML(Algorithm):
     takes = "values"
 
     def __post_init__(self) -> None:
-        check_training(self.training)
+        check_training(self.training, down="what goes down are votes", **ADAM)
         check_at_least(self, drop_every=0, gain=0)
 
     # ---------------------------------------------------------------- server

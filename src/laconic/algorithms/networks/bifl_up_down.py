@@ -15,6 +15,7 @@ from laconic import networks as nn
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import choose_spec
 from laconic.algorithms.networks.binary_votes import (
+    ADAM,
     TRAINING,
     Signs,
     Voter,
@@ -48,7 +49,7 @@ class BiFLUpDown(Algorithm):
     takes = "values"
 
     def __post_init__(self) -> None:
-        check_training(self.training)
+        check_training(self.training, down="what goes down are votes", **ADAM)
         check_at_least(self, drop_every=0)
         check_share(self, "mix")
 

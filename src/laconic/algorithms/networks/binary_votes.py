@@ -13,6 +13,7 @@ from laconic.networks.sketch import signs
 from laconic.wire import Bits, Message
 
 TRAINING = Training(rate=0.005, batch=64, statistics="local")
+ADAM = dict.fromkeys(("momentum", "decay"), "latent weights take Adam's steps")  # settings without effect, and why
 
 
 class Signs(Message):

@@ -50,7 +50,7 @@ class FedBAT(Algorithm):
     takes = "values"
 
     def __post_init__(self) -> None:
-        check_training(self.training)
+        check_training(self.training, momentum="a binary change has none")
         check_share(self, "warm")
 
     # ---------------------------------------------------------------- server

@@ -58,7 +58,7 @@ class OBDA(Algorithm):
     takes = "values"
 
     def __post_init__(self) -> None:
-        check_training(self.training)
+        check_training(self.training, down="votes are bits, and latecomers need exact weights")
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:

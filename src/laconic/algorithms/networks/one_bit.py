@@ -1,5 +1,6 @@
 """What methods that send signs in place of changes do alike."""
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,10 +11,18 @@ from laconic.algorithms.networks.averaging import Shared, Update, find_part, mer
 from laconic.networks import Part, Spec, Training, Vector
 
 
-def check_training(training: Training) -> None:
+def check_training(training: Training, **unused: str) -> None:
+    """unused: settings that the method cannot heed, and why."""
     check_statistics(training)
-    if training.up != "fp32":
-        raise ValueError(f'method.training.up = "{training.up}" must be left at "fp32": what goes up are bits')
+    check_unused(training, up="what goes up are bits", **unused)
+
+
+def check_unused(training: Training, **unused: str) -> None:
+    """Refuses what would otherwise be set to no effect."""
+    for name, why in unused.items():
+        given, due = (json.dumps(getattr(settings, name)) for settings in (training, Training()))
+        if given != due:
+            raise ValueError(f"method.training.{name} = {given} must be left at {due}: {why}")
 
 
 def check_statistics(training: Training) -> None:

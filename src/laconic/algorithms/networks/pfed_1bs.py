@@ -54,7 +54,7 @@ class PFed1BS(Algorithm):
     budget_knob = "share"
 
     def __post_init__(self) -> None:
-        check_training(self.training)
+        check_training(self.training, down="what goes down are bits")
         check_at_least(self, halve_every=0, pull=0, shrink=0, sketch_seed=0)
         if not (0 < self.share <= 1 and self.sharpness > 0):
             raise ValueError(
