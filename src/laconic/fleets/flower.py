@@ -16,6 +16,7 @@ from typing import Any
 from flwr.app import ConfigRecord, RecordDict
 from flwr.app import Message as Letter
 from flwr.serverapp import Grid
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from threadpoolctl import threadpool_limits
 
 from laconic.algorithm import ClientId
@@ -152,6 +153,11 @@ class FlowerFleet(BaseFleet):
 
 
 # ---------------------------------------------------------------- letters
+def weigh(letter: Letter) -> int:
+    """Bytes of what Flower makes of it, before its own requests, polling and TLS."""
+    return sum(len(each.deflate()) for each in get_all_nested_objects(letter).values())
+
+
 def write_request(request: Request) -> dict[str, Any]:
     """Round and stage are added on sending."""
     content = {"client": request.client, "call": request.call, "step": request.step, "frame": request.frame}
