@@ -7,12 +7,20 @@ BIN := .venv/bin
 demo: .venv/ready
 	$(BIN)/laconic demo
 
-test: lint browser
-	$(BIN)/pytest
+# Tests of real nodes mostly wait, so they run beside all others; what they print comes last. They have a Numba cache of
+# their own, for two processes that compile the same function at once may mix up what they keep.
+DEPLOYMENT_TESTS = NUMBA_CACHE_DIR=$(CURDIR)/.venv/numba $(BIN)/pytest -p no:cacheprovider -m deployment tests/deploy
 
-# Real servers and nodes over TLS, killed and started again; some ten minutes.
+test: lint browser
+	@$(DEPLOYMENT_TESTS) >.venv/deployment.log 2>&1 </dev/null & beside=$$!; \
+	$(BIN)/pytest; others=$$?; \
+	wait $$beside; deployed=$$?; \
+	echo "tests of real nodes:"; cat .venv/deployment.log; \
+	exit $$((others | deployed))
+
+# Real servers and nodes over TLS, killed and started again.
 test-deployment: .venv/dev
-	$(BIN)/pytest -m deployment tests/deploy
+	$(DEPLOYMENT_TESTS)
 
 # The report's tests open it in a real browser: any Chromium on the path, or one that LACONIC_CHROMIUM names.
 browser:

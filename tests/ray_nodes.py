@@ -1,7 +1,9 @@
 """A Ray cluster of several nodes on this machine, started as its user would, with `ray start`."""
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -71,6 +73,8 @@ def find_children(parent: int, word: str) -> list[int]:
 
 
 def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Of those that no connection is given, nor Ray's workers: it must stay free until it is taken, and in between."""
+    while True:
+        port = random.SystemRandom().randrange(20000, 32768)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

@@ -15,9 +15,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "aggregate": set(),
     "linear": set(),
     "state": set(),
-    "algorithm": {"wire"},
+    "algorithm": {"wire", "aggregate"},
     "algorithms": {"algorithm", "wire", "tsetlin", "networks", "aggregate", "linear"},
-    "fleets": {"algorithm", "wire", "state"},
+    "fleets": {"algorithm", "wire", "state", "aggregate"},
     "report": set(),
 }
 

@@ -10,29 +10,32 @@ Averaging: TypeAlias = Literal["mean", "clipped", "trimmed", "median"]
 TRIMMED_SHARE = 0.2  # of the clients, left out at either end
 
 
-def mean_of(
-    vectors: Sequence[NDArray[np.floating[Any]]], weights: Sequence[float], how: Averaging = "mean"
-) -> NDArray[np.float64]:
+def mean_of(vectors: Sequence[NDArray[Any]], weights: Sequence[float], how: Averaging = "mean") -> NDArray[np.float64]:
     """One vector for many, all of one shape.
 
-    mean       by weight
-    clipped    likewise, but no vector is longer than the median one: for changes, not for states
+    mean       by weight; 0 if nobody has any
+    clipped    likewise, but no vector is longer than the median one
     trimmed    entry by entry without the lowest and the highest fifth (one at least, of three or more)
     median     entry by entry; like trimmed it does not heed weights, which are only what clients claim
     """
-    stacked = np.stack(vectors).astype(np.float64)
     if how == "median":
-        return np.asarray(np.median(stacked, axis=0))
+        return np.asarray(np.median(np.stack(vectors).astype(np.float64), axis=0))
     if how == "trimmed":
-        n_cut = max(1, int(TRIMMED_SHARE * len(stacked))) if len(stacked) > 2 else 0
-        return np.asarray(np.sort(stacked, axis=0)[n_cut : len(stacked) - n_cut].mean(axis=0))
-    if how == "clipped":
-        lengths = np.linalg.norm(stacked.reshape(len(stacked), -1), axis=1)
-        shares = np.minimum(1, np.median(lengths) / np.maximum(lengths, np.finfo(np.float64).tiny))
-        stacked *= shares.reshape(-1, *[1] * (stacked.ndim - 1))
-    if not sum(weights) > 0:
-        raise ValueError(f"the weights {list(weights)} add up to nothing; a mean needs some above 0")
-    return np.asarray(np.average(stacked, axis=0, weights=weights))
+        n_cut = max(1, int(TRIMMED_SHARE * len(vectors))) if len(vectors) > 2 else 0
+        ordered = np.sort(np.stack(vectors).astype(np.float64), axis=0)
+        return np.asarray(ordered[n_cut : len(vectors) - n_cut].mean(axis=0))
+    total = np.zeros(vectors[0].shape)
+    for vector, weight in zip(clip_long(vectors) if how == "clipped" else vectors, weights, strict=True):
+        total += weight * vector
+    return total / (sum(weights) or 1)
+
+
+def clip_long(vectors: Sequence[NDArray[Any]]) -> list[NDArray[np.float64]]:
+    """Each as it is, or made as long as the median one."""
+    lengths = [float(np.linalg.norm(vector.astype(np.float64))) for vector in vectors]
+    longest = float(np.median(lengths)) if lengths else 0.0
+    shares = [min(1.0, longest / length) if length else 1.0 for length in lengths]
+    return [share * vector.astype(np.float64) for share, vector in zip(shares, vectors, strict=True)]
 
 
 def average_weights(
@@ -43,18 +46,20 @@ def average_weights(
     blend: float,
     is_new: NDArray[np.bool_],
     is_held: NDArray[np.bool_],
+    how: Averaging = "mean",
 ) -> NDArray[np.int32]:
     """FedTM's AverageCW over clause weights [class, clause]; sizes are the clients' example counts, or [class] of them.
 
     A class nobody holds keeps its weights; one merged for the first time takes the mean; others move towards it by
     `blend`. Both steps truncate.
     """
-    total, n_examples = np.zeros(previous.shape, np.int64), np.zeros((len(previous), 1), np.int64)
-    for weights, size in zip(uploads, sizes, strict=True):
-        per_class = np.broadcast_to(size, len(previous))[:, None]
-        total += per_class * weights.astype(np.int64)
-        n_examples += per_class
-    mean = np.trunc(total / np.maximum(n_examples, 1))
+    per_class = [np.broadcast_to(size, len(previous)) for size in sizes]
+    mean = np.zeros(previous.shape)
+    for label in range(len(previous)):
+        counted = [k for k, size in enumerate(per_class) if size[label]]
+        if counted:  # in whole numbers, which add up exactly
+            rows = [uploads[k][label].astype(np.int64) for k in counted]
+            mean[label] = np.trunc(mean_of(rows, [int(per_class[k][label]) for k in counted], how))
     moved = np.trunc((1 - blend) * previous + blend * mean)
     merged = np.where(is_new[:, None], mean, moved)
     return np.where(is_held[:, None], merged, previous).astype(np.int32)

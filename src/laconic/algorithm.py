@@ -49,6 +49,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.aggregate import Averaging
 from laconic.wire import Message, bound
 
 FRAME_BYTES = 1  # before each message: the slot that both ends hold
@@ -105,6 +106,7 @@ class Fleet(Protocol):
     everyone: Sequence[ClientId]
     sampled: Sequence[ClientId]  # who takes part in this round
     rng: np.random.Generator
+    averaging: Averaging  # how the means of what clients send are to be taken
 
     def ask(
         self,

@@ -1,9 +1,7 @@
 """The fleet over Flower, with Flower's messages but without its processes: those are in tests/deploy."""
 
-from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -22,62 +20,19 @@ from laconic.wire import EMPTY
 pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
 
 from flwr.app import ConfigRecord, Error, Message, RecordDict
-from flwr.serverapp import Grid
-from flwr.supercore.task_identity import TaskIdentity
 
 from laconic.fleets import flower
 from laconic.fleets.flower import RECORD, FlowerFleet, Post, answer
+from loop_grid import FIRST_NODE, Loop, pretend_task
 
 N_CLIENTS, N_ROUNDS = 4, 3
-
-
-class Loop(Grid):
-    """A grid that hands every message to its node at once; `meddle` may put something else in place of the reply."""
-
-    def __init__(self, reply: Callable[[Message], Message]) -> None:
-        self.reply = reply
-        self.offline: set[int] = set()
-        self.meddle: Callable[[Message, Message], Message] = lambda letter, reply: reply
-        self.replies: dict[str, Message] = {}
-
-    def set_run(self, run: object) -> None: ...
-
-    @property
-    def run(self) -> object:
-        return None
-
-    def create_message(self, *args: object, **options: object) -> Message:
-        raise NotImplementedError
-
-    def get_node_ids(self) -> list[int]:
-        return [node for node in range(100, 100 + N_CLIENTS) if node not in self.offline]
-
-    def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        ids = []
-        for letter in messages:
-            letter.metadata.__dict__["_message_id"] = uuid4().hex
-            letter.metadata.__dict__["_src_node_id"] = 1
-            ids.append(letter.metadata.message_id)
-            if letter.metadata.dst_node_id in self.offline:
-                reply = Message(Error(5, "node unavailable"), reply_to=letter)
-            else:
-                reply = self.meddle(letter, self.reply(letter))
-            self.replies[letter.metadata.message_id] = reply
-        return ids
-
-    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        return [self.replies.pop(each) for each in message_ids if each in self.replies]
-
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
-        raise NotImplementedError
 
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flower, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(flower, "RETURN_SECONDS", 0.05)
-    for name in ("run_id", "node_id", "task_id"):
-        monkeypatch.setattr(TaskIdentity, f"_{name}", 1)  # which Flower's processes set
+    pretend_task(monkeypatch)
 
 
 def make_home(method: Algorithm) -> Home:
@@ -92,11 +47,11 @@ def open_flower(method: Algorithm, folder: Path, said: list[str], lost_replies: 
     home = make_home(method)
 
     def reply(letter: Message) -> Message:
-        client = letter.metadata.dst_node_id - 100
+        client = letter.metadata.dst_node_id - FIRST_NODE
         return answer(letter, home, client, folder / str(client))
 
-    nodes = {client: 100 + client for client in range(N_CLIENTS)}
-    post = Post(Loop(reply), nodes, 1, 5.0, said.append)
+    nodes = {client: FIRST_NODE + client for client in range(N_CLIENTS)}
+    post = Post(Loop(N_CLIENTS, reply), nodes, 1, 5.0, said.append)
     return FlowerFleet(home, Conditions(lost_replies=lost_replies), lambda what, done, total: None, post)
 
 

@@ -31,6 +31,6 @@ def browse(page, folder, *flags):
     """The document as it stands after its script ran."""
     profile = folder / "profile"
     command = [find_browser(), *FLAGS, f"--user-data-dir={profile}", *flags, page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     shutil.rmtree(profile, ignore_errors=True)
     return done.stdout

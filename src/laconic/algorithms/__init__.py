@@ -321,6 +321,19 @@ METHODS = {
 }
 
 
+# Methods whose server takes no mean but what fleet.averaging says; all others refuse to be told.
+ROBUST = ("mean", "clipped", "trimmed", "median")
+AVERAGINGS = {"clausepool": ("mean", "clipped")} | dict.fromkeys(
+    (
+        *("fedtm", "cs-pfedtm", "tpfl"),
+        *("fedavg", "fedavg-ft", "fedper", "fedrep", "fedbabu", "fedbn", "lg-fedavg", "ditto", "pfedme", "pfedsd"),
+        *("fedpurin", "fedcac", "spafl", "fedproto", "feddistill", "fml", "fedkd"),
+        *("zsignfed", "eden", "fedbat", "bifl-full"),
+    ),
+    ROBUST,
+)
+
+
 def load_method(name: str) -> "type[Algorithm]":
     """Imports a method of METHODS."""
     module, _, class_name = METHODS[name].where.partition(":")

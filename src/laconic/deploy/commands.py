@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,9 @@ def need_flower() -> None:
         raise ConfigError(
             "E140", 'deploy needs flwr, which is not installed.  pip install "laconic[flower]"'
         ) from error
+    from laconic.deploy.processes import spare_loopback
+
+    os.environ |= spare_loopback()
 
 
 def say(line: str) -> None:

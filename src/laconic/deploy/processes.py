@@ -25,6 +25,20 @@ QUIET = {
 }
 
 
+def make_environment(folder: Path) -> dict[str, str]:
+    """In which Flower's programs run for the server or node of this folder."""
+    home = folder / "flower"
+    home.mkdir(exist_ok=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, **QUIET, **spare_loopback(), "FLWR_HOME": str(home), "PATH": path}
+
+
+def spare_loopback() -> dict[str, str]:
+    """This machine is behind no proxy, whatever the environment says of others."""
+    spared = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(filter(None, [spared, "127.0.0.1", "localhost"])))
+
+
 class Keeper:
     """One process, kept alive."""
 
@@ -45,10 +59,7 @@ class Keeper:
             self._say(f"{self.name} {fate}; again in {RESTART_SECONDS} s (see {self._log})")
         if time.monotonic() < self._next_start:
             return False
-        home = self.folder / "flower"
-        home.mkdir(exist_ok=True)
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        environment = os.environ | QUIET | {"FLWR_HOME": str(home), "PATH": path}
+        environment = make_environment(self.folder)
         with self._log.open("ab") as log:
             self._n_read = log.tell()
             self._process = subprocess.Popen(

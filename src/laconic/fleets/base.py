@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import wire
+from laconic.aggregate import Averaging
 from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import (
     LOSS,
@@ -53,6 +54,7 @@ class Conditions:
     participation: float = 1.0  # share of clients sampled each round
     lost_replies: float = 0.0  # share of replies that never arrive, though the client did its step and sent them
     budget_bytes: int | None = None  # most that a client may send and receive in a round, together
+    averaging: Averaging = "mean"  # of what clients send; the others bear some who lie
 
 
 @dataclass
@@ -67,6 +69,7 @@ class BaseFleet:
 
     def __init__(self, home: Home, conditions: Conditions, on_progress: Callable[[str, int, int], None]) -> None:
         self.home, self.conditions, self._on_progress = home, conditions, on_progress
+        self.averaging = conditions.averaging
         self.everyone: Sequence[ClientId] = range(home.task.n_clients)
         self._links: Store[Link] = Store(home.folder, "link", self._freeze, self._thaw, on_disk=home.on_disk)
         self.begin(0)

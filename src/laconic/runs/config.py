@@ -13,7 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
-from laconic.algorithms import METHODS, load_method
+from laconic.aggregate import Averaging
+from laconic.algorithms import AVERAGINGS, METHODS, load_method
 from laconic.data.partition import Partitioning
 from laconic.fleets import FLEETS, load_fleet
 from laconic.runs.typed_toml import ConfigError, Given, convert_given, read_file, read_setting, toml_value
@@ -55,6 +56,7 @@ class FleetSettings:
     participation: float = 1.0  # share of the clients that take part in a round
     lost_replies: float = 0.0  # share of replies that never arrive
     state: str = "memory"  # where clients rest between rounds: memory or disk
+    averaging: Averaging = "mean"  # of what clients send; some who lie are borne with clipped, trimmed or median
 
     @property
     def n_workers(self) -> int:
@@ -91,6 +93,7 @@ class Config:
                 parse_bytes(self.budget)
             except ValueError as error:
                 raise ValueError(f"budget = {error}") from None
+        check_averaging(self.method_name, self.fleet.averaging)
 
 
 TOP_KEYS = tuple(f.name for f in fields(Config) if f.name not in ("method_name", "method", "data", "fleet"))
@@ -289,6 +292,13 @@ def render_line(setting: str, comment: str) -> list[str]:
     if len(setting) + len(comment) < MAX_COLUMNS - 4:
         return [f"{setting}  # {comment}"]
     return [*textwrap.wrap(comment, MAX_COLUMNS, initial_indent="# ", subsequent_indent="# "), setting]
+
+
+def check_averaging(method: str, how: str) -> None:
+    possible = AVERAGINGS.get(method, ("mean",))
+    if how not in possible:
+        able = f"it can do {' or '.join(possible)}" if len(possible) > 1 else "it does not heed it (docs/deploy.md)"
+        raise ValueError(f'fleet.averaging = "{how}" is not for {method}: {able}')
 
 
 def check_least(key: str, value: int, least: int) -> None:

@@ -132,7 +132,7 @@ def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -
 
 def find_conditions(config: Config) -> Conditions:
     budget = parse_bytes(config.budget) if config.budget else None
-    return Conditions(config.fleet.participation, config.fleet.lost_replies, budget)
+    return Conditions(config.fleet.participation, config.fleet.lost_replies, budget, config.fleet.averaging)
 
 
 def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
+from laconic.aggregate import Averaging, mean_of
 from laconic.algorithm import ClientId, Fleet, M, Site, Task
 from laconic.networks import Network, Packed, Part, Spec, Training, Vector
 from laconic.wire import Floats, Ints, Message
@@ -133,14 +134,14 @@ def bring_up_to_date(
     mark_held(shared, fleet.ask(install, news, at_least=0))
 
 
-def merge(shared: Shared, updates: Mapping[ClientId, Update], part: Part, *, blend: float = 1.0) -> None:
+def merge(
+    shared: Shared, updates: Mapping[ClientId, Update], part: Part, *, blend: float = 1.0, how: Averaging = "mean"
+) -> None:
     """Adds `blend` of the mean change, by examples. What rounding took from the vector on its way down stays in it."""
     mark_held(shared, updates)
-    total = np.zeros(shared.vector.size)
-    for update in updates.values():
-        total += update.n_examples * read_change(update, part)
-    n_examples = sum(update.n_examples for update in updates.values())
-    shared.vector = (shared.vector + blend * total / max(n_examples, 1)).astype(np.float32)
+    changes = [read_change(update, part) for update in updates.values()]
+    mean = mean_of(changes, [update.n_examples for update in updates.values()], how)
+    shared.vector = (shared.vector + blend * mean).astype(np.float32)
     shared.version += 1
 
 

@@ -55,7 +55,7 @@ class BiFLFull(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = binary_part(server.spec)
         updates = fleet.ask(self.train, offer(server.shared, fleet.sampled, part, self.training))
-        merge(server.shared, updates, part)
+        merge(server.shared, updates, part, how=fleet.averaging)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         bring_up_to_date(server.shared, fleet, self.install, binary_part(server.spec), self.training)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.aggregate import Averaging, mean_of
 from laconic.algorithm import ClientId
 from laconic.algorithms.networks.picking import (
     DTYPES,
@@ -93,14 +94,20 @@ def go_on(client: Client, start: Start, part: Part) -> None:
 
 # ---------------------------------------------------------------- server
 def mix(
-    masks: Sequence[Mask], vectors: Sequence[Vector], overlap: Overlap, round: int, alone_after: int, down: str
+    masks: Sequence[Mask],
+    vectors: Sequence[Vector],
+    overlap: Overlap,
+    round: int,
+    alone_after: int,
+    down: str,
+    how: Averaging = "mean",
 ) -> list[Start]:
     """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
-    alike, everyone = find_alike(overlap, round, alone_after), average(vectors)
+    alike, everyone = find_alike(overlap, round, alone_after), average(vectors, how)
     starts = []
     for i, mask in enumerate(masks):
         partners = [vector for vector, joins in zip(vectors, alike[i], strict=True) if joins]
-        critical = average(partners)[mask].astype(DTYPES[down]) if len(partners) > 1 else None
+        critical = average(partners, how)[mask].astype(DTYPES[down]) if len(partners) > 1 else None
         n_stay = 0 if critical is not None or round > alone_after else int(np.count_nonzero(mask))
         others = everyone[~mask].astype(DTYPES[down])
         is_set = others != 0
@@ -132,11 +139,8 @@ def measure_overlap(masks: Sequence[Mask]) -> Overlap:
     return np.where(own[:, None] > 0, 1 - differing / (2 * np.maximum(own[:, None], 1)), 0.0)
 
 
-def average(vectors: Sequence[Vector]) -> Vector:
-    total = np.zeros(vectors[0].size)
-    for vector in vectors:
-        total += vector
-    return (total / len(vectors)).astype(np.float32)
+def average(vectors: Sequence[Vector], how: Averaging) -> Vector:
+    return mean_of(vectors, [1] * len(vectors), how).astype(np.float32)
 
 
 # ---------------------------------------------------------------- settings

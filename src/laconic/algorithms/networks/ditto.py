@@ -37,7 +37,7 @@ class Ditto(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)
         updates = fleet.ask(self.train, averaging.offer(server.shared, fleet.sampled, part, self.training))
-        averaging.merge(server.shared, updates, part)
+        averaging.merge(server.shared, updates, part, how=fleet.averaging)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

@@ -67,7 +67,7 @@ class Eden(Algorithm):
             client: (turn_back(reply, part.size, choose_seed(fleet.round, client)), reply.n_examples)
             for client, reply in replies.items()
         }
-        merge_changes(server.shared, changes, part)
+        merge_changes(server.shared, changes, part, fleet.averaging)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)

@@ -49,7 +49,7 @@ class FedAvg(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)
         updates = fleet.ask(self.train, offer(server.shared, fleet.sampled, part, self.training))
-        merge(server.shared, updates, part)
+        merge(server.shared, updates, part, how=fleet.averaging)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         if self.tested == "averaged":

@@ -66,7 +66,7 @@ class FedBAT(Algorithm):
             client: (as_numbers(reply.signs) * np.repeat(reply.sizes, lengths), reply.n_examples)
             for client, reply in replies.items()
         }
-        merge_changes(server.shared, changes, part)
+        merge_changes(server.shared, changes, part, fleet.averaging)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)

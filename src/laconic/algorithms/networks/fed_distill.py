@@ -53,7 +53,7 @@ class FedDistill(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         replies = fleet.ask(self.train, offer(server, fleet.sampled, self.kept))
         mark_held(server, replies)
-        set_targets(server, *average(replies, server.masks))
+        set_targets(server, *average(replies, server.masks, fleet.averaging))
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, task.n_classes, task.n_classes, self.kept)[:2]

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
 from laconic import networks as nn
+from laconic.aggregate import Averaging, mean_of
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import find_part
 from laconic.algorithms.networks.prototyping import choose_specs
@@ -81,15 +82,13 @@ class FedKD(Algorithm):
         layout, part = nn.layout(server.spec), self.part(server.spec)
         common = Common(*thin_out(server.vector, layout, part, self.energy(fleet.round)))
         replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, common))
-        server.vector = self.merge(server.spec, replies.values())
+        server.vector = self.merge(server.spec, replies.values(), fleet.averaging)
 
-    def merge(self, spec: Spec, replies: Collection[Sent]) -> Vector:
+    def merge(self, spec: Spec, replies: Collection[Sent], how: Averaging = "mean") -> Vector:
         """[entry of the part]"""
         layout, part = nn.layout(spec), self.part(spec)
-        total = np.zeros(part.size)
-        for reply in replies:
-            total += reply.n_examples * fill_out(Thin(reply.ranks, reply.values), layout, part)
-        return (total / max(sum(reply.n_examples for reply in replies), 1)).astype(np.float32)
+        vectors = [fill_out(Thin(reply.ranks, reply.values), layout, part) for reply in replies]
+        return mean_of(vectors, [reply.n_examples for reply in replies], how).astype(np.float32)
 
     def energy(self, round: int) -> float:
         return self.first_energy + (self.last_energy - self.first_energy) * min(round / self.rising_rounds, 1.0)

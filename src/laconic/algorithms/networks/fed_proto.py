@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
+from laconic.aggregate import Averaging
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.prototyping import (
     Aims,
@@ -66,12 +67,16 @@ class FedProto(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         replies = fleet.ask(self.train, offer(server, fleet.sampled, self.kept))
         mark_held(server, replies)
-        set_targets(server, *self.merge(server, replies))
+        set_targets(server, *self.merge(server, replies, fleet.averaging))
 
-    def merge(self, server: Server, replies: Mapping[ClientId, Means]) -> tuple[Vector, NDArray[np.bool_]]:
+    def merge(
+        self, server: Server, replies: Mapping[ClientId, Means], how: Averaging = "mean"
+    ) -> tuple[Vector, NDArray[np.bool_]]:
         """[class, dimension] and [class] whether anyone sent it."""
         if not self.ppa:
-            return average(replies, server.masks)
+            return average(replies, server.masks, how)
+        if how != "mean":
+            raise ValueError(f'fleet.averaging = "{how}" needs means to compare; with method.ppa clients send sums')
         sums, n_senders = sum_features(*gather_points(replies, server.masks), len(server.masks))
         return sums * (len(sums) / max(count_examples(replies), 1)), n_senders > 0
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
+from laconic.aggregate import Averaging
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import choose_spec, find_part
 from laconic.algorithms.networks.critical import (
@@ -67,13 +68,15 @@ class FedPURIN(Algorithm):
         uploads = fleet.ask(self.train, {client: server.starts.pop(client, STAY) for client in fleet.sampled})
         overlap = measure_overlap([upload.mask for upload in uploads.values()])
         fleet.note_pairs(list(uploads), overlap=overlap)
-        server.starts |= self.mix(uploads, overlap, fleet.round)
+        server.starts |= self.mix(uploads, overlap, fleet.round, fleet.averaging)
         fleet.note(kept=float(np.mean([upload.mask.mean() for upload in uploads.values()])))
 
-    def mix(self, uploads: Mapping[ClientId, Critical], overlap: Overlap, round: int) -> dict[ClientId, Start]:
+    def mix(
+        self, uploads: Mapping[ClientId, Critical], overlap: Overlap, round: int, how: Averaging = "mean"
+    ) -> dict[ClientId, Start]:
         masks = [upload.mask for upload in uploads.values()]
         vectors = [Sparse(upload.mask, upload.values.astype(np.float32)).dense() for upload in uploads.values()]
-        starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down)
+        starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down, how)
         return dict(zip(uploads, starts, strict=True))
 
     def costliest_round(self, task: Task) -> list[Message]:

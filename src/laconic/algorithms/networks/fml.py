@@ -53,7 +53,7 @@ class FML(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)
         updates = fleet.ask(self.train, offer(server.shared, fleet.sampled, part, self.training))
-        merge(server.shared, updates, part)
+        merge(server.shared, updates, part, how=fleet.averaging)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = self.common_spec(task)

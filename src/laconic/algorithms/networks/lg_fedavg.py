@@ -44,7 +44,7 @@ class LGFedAvg(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)
         updates = fleet.ask(self.train, averaging.offer(server.shared, fleet.sampled, part, self.training))
-        averaging.merge(server.shared, updates, part)
+        averaging.merge(server.shared, updates, part, how=fleet.averaging)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         averaging.bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)

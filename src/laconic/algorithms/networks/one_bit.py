@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.aggregate import Averaging
 from laconic.algorithm import ClientId
 from laconic.algorithms.networks.averaging import Shared, Update, find_part, merge
 from laconic.networks import Part, Spec, Training, Vector
@@ -38,9 +39,11 @@ def trained_part(spec: Spec) -> Part:
     return find_part(spec, statistics=False)
 
 
-def merge_changes(shared: Shared, changes: Mapping[ClientId, tuple[Vector, int]], part: Part) -> None:
+def merge_changes(
+    shared: Shared, changes: Mapping[ClientId, tuple[Vector, int]], part: Part, how: Averaging = "mean"
+) -> None:
     """Adds the mean of the changes as the server made them out, by examples: (change, n_examples) each."""
-    merge(shared, {client: Update(change, None, None, n) for client, (change, n) in changes.items()}, part)
+    merge(shared, {client: Update(change, None, None, n) for client, (change, n) in changes.items()}, part, how=how)
 
 
 def as_numbers(signs: NDArray[np.bool_]) -> Vector:

@@ -40,7 +40,7 @@ class PFedMe(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         part = self.part(server.spec)
         updates = fleet.ask(self.train, averaging.offer(server.shared, fleet.sampled, part, self.training))
-        averaging.merge(server.shared, updates, part, blend=self.blend)
+        averaging.merge(server.shared, updates, part, blend=self.blend, how=fleet.averaging)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = choose_spec(task, self.training)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.aggregate import mean_of_pairs
+from laconic.aggregate import Averaging, mean_of, mean_of_pairs
 from laconic.algorithm import ClientId, Fleet, Site, Task
 from laconic.networks import Batch, Network, Packed, Spec, Training, Vector
 from laconic.networks.prototypes import Masks, choose_masks, cosines, head_norms, nearest, sum_features
@@ -203,9 +203,16 @@ def gather_points(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, N
     return points, labels
 
 
-def average(replies: Mapping[int, Means], masks: Masks) -> tuple[Vector, NDArray[np.bool_]]:
+def average(replies: Mapping[int, Means], masks: Masks, how: Averaging = "mean") -> tuple[Vector, NDArray[np.bool_]]:
     """[class, dimension] plain means of what came, and [class] whether anyone sent it."""
-    sums, n_senders = sum_features(*gather_points(replies, masks), len(masks))
+    points, labels = gather_points(replies, masks)
+    if how != "mean":
+        targets, is_sent = np.zeros(masks.shape, np.float32), np.isin(np.arange(len(masks)), labels)
+        for label in np.flatnonzero(is_sent):
+            came = list(points[labels == label])
+            targets[label] = mean_of(came, [1] * len(came), how)
+        return targets, is_sent
+    sums, n_senders = sum_features(points, labels, len(masks))
     return sums / np.maximum(n_senders, 1).astype(np.float32)[:, None], n_senders > 0
 
 

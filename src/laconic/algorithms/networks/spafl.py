@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
+from laconic.aggregate import mean_of
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import choose_spec
 from laconic.algorithms.networks.picking import DTYPES, Mask, check_precision
@@ -59,7 +60,7 @@ class SpaFL(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY))
         sent = [reply.values.astype(np.float64) for reply in replies.values()]
-        server.thresholds = np.mean(sent, axis=0).astype(np.float32)
+        server.thresholds = mean_of(sent, [1] * len(sent), fleet.averaging).astype(np.float32)
         news = Thresholds(server.thresholds.astype(DTYPES[self.training.down]))
         fleet.ask(self.shift, dict.fromkeys(fleet.everyone, news), at_least=0)
 

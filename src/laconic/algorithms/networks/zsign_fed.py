@@ -63,7 +63,7 @@ class ZSignFed(Algorithm):
         replies = fleet.ask(self.train, offer(server.shared, fleet.sampled, part, self.training))
         worth = np.float32(self.training.rate * self.noise * WORTH[self.shape])
         changes = {client: (worth * as_numbers(reply.signs), reply.n_examples) for client, reply in replies.items()}
-        merge_changes(server.shared, changes, part)
+        merge_changes(server.shared, changes, part, fleet.averaging)
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
         bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)

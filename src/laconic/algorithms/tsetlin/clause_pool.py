@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from laconic import linear
 from laconic import tsetlin as tm
+from laconic.aggregate import Averaging, clip_long
 from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, check_shape, count_affordable, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import choose_shape
@@ -138,7 +139,7 @@ class ClausePool(Algorithm):
             server.members[client].told = int(server.pool.serials[news[client].is_new].max())
         heads = {client: self.tell_head(server, client) for client in asked}
         changes = fleet.ask(self.improve, heads, at_least=0, check=check_change)
-        self.merge(server, changes)
+        self.merge(server, changes, fleet.averaging)
         self.see_progress(server, changes, fleet.round)
         fleet.note(n_pooled=len(server.pool.clauses), blend=server.blend, n_asked=len(asked), share_right=server.best)
 
@@ -190,11 +191,10 @@ class ClausePool(Algorithm):
         member = server.members[client]
         return np.ix_(member.holds, np.append(True, server.pool.serials <= member.told))
 
-    def merge(self, server: Server, changes: Mapping[ClientId, Change]) -> None:
-        blocks = [
-            (self.find_mine(server, client), linear.dequantise(change.rows, change.exponents))
-            for client, change in changes.items()
-        ]
+    def merge(self, server: Server, changes: Mapping[ClientId, Change], how: Averaging = "mean") -> None:
+        rows = [linear.dequantise(change.rows, change.exponents) for change in changes.values()]
+        rows = clip_long(rows) if how == "clipped" else rows
+        blocks = [(self.find_mine(server, client), mine) for client, mine in zip(changes, rows, strict=True)]
         sizes = [server.members[client].n_examples for client in changes]
         mean, is_held = linear.average_blocks(server.head.shape, blocks, sizes)
         # what nobody spoke of keeps its speed for later, and rests

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
+from laconic.aggregate import Averaging, average_weights, highest, jaccard, mean_of_pairs, richest, unite_states
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, count_affordable, on_client
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.algorithms.tsetlin.machines import (
@@ -143,7 +143,7 @@ class CSpFedTM(Algorithm):
             check=lambda wanted, reply: check_shape("states", reply.states, before[wanted.classes].shape),
         )
         server.accuracy |= {client: update.accuracy for client, update in updates.items()}
-        self.merge_weights(server, server.shared, list(updates.values()))
+        self.merge_weights(server, server.shared, list(updates.values()), fleet.averaging)
         arrived = [(wanted[client], reply.states) for client, reply in sent.items()]
         states = unite_states(before, arrived)
         tm.load_include_bits(server.shared, states)
@@ -206,7 +206,7 @@ class CSpFedTM(Algorithm):
         wanted = {client: np.array([client in donors for donors in chosen]) for client in counts}
         return {client: classes for client, classes in wanted.items() if classes.any()}
 
-    def merge_weights(self, server: Server, shared: tm.Machine, updates: list[Update]) -> None:
+    def merge_weights(self, server: Server, shared: tm.Machine, updates: list[Update], how: Averaging = "mean") -> None:
         held = [find_held(update) for update in updates]
         is_held = np.any(held, axis=0)
         shared.weights[...] = average_weights(
@@ -216,6 +216,7 @@ class CSpFedTM(Algorithm):
             blend=self.blend,
             is_new=~server.is_merged,
             is_held=is_held,
+            how=how,
         )
         server.is_merged |= is_held
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import average_weights, richest, unite_states
+from laconic.aggregate import Averaging, average_weights, richest, unite_states
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.algorithms.tsetlin.machines import (
@@ -100,7 +100,7 @@ class FedTM(Algorithm):
         orders = {client: Order(classes) for client, classes in wanted.items()}
         updates = fleet.ask(self.train, orders, check=server.check_update)
         server.holdings |= {client: update.per_class for client, update in updates.items()}
-        self.merge_weights(server, list(updates.values()))
+        self.merge_weights(server, list(updates.values()), fleet.averaging)
         self.merge_states(server, {client: (wanted[client], update) for client, update in updates.items()})
         fleet.ask(self.install, dict.fromkeys(fleet.everyone, Global(server.weights, server.states)), at_least=0)
 
@@ -117,7 +117,7 @@ class FedTM(Algorithm):
         donors = [richest(known, label, self.n_donors) for label in range(len(server.weights))]
         return {client: np.array([client in chosen for chosen in donors]) for client in sampled}
 
-    def merge_weights(self, server: Server, updates: list[Update]) -> None:
+    def merge_weights(self, server: Server, updates: list[Update], how: Averaging = "mean") -> None:
         is_held = np.any([update.per_class > 0 for update in updates], axis=0)
         server.weights = average_weights(
             server.weights,
@@ -126,6 +126,7 @@ class FedTM(Algorithm):
             blend=self.blend,
             is_new=~server.is_merged,
             is_held=is_held,
+            how=how,
         )
         server.is_merged |= is_held
 
