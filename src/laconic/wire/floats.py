@@ -83,3 +83,11 @@ def rotate(array: NDArray[np.floating[Any]]) -> NDArray[np.unsignedinteger[Any]]
 def unrotate(rotated: NDArray[np.unsignedinteger[Any]], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
     floats: NDArray[np.floating[Any]] = (rotated >> 1 | rotated << (8 * dtype.itemsize - 1)).view(dtype)
     return floats
+
+
+def sizes(array: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
+    """Flat exponents as bytes, those of doubles cut to the range of singles."""
+    raw = array.ravel().view(f"<u{array.itemsize}")
+    if array.itemsize == 8:
+        return np.clip((raw >> 52 & 2047).astype(np.int64) - 896, 0, 255).astype(np.uint8)
+    return (raw >> (23 if array.itemsize == 4 else 10) & (255 if array.itemsize == 4 else 31)).astype(np.uint8)

@@ -81,14 +81,22 @@ def list_places(spec: Spec, part: Part) -> list[slice]:
     return [place for _, place in list_pieces(spec, part)]
 
 
-def go_on(client: Client, start: Start, part: Part) -> None:
+def go_on(client: Client, start: Start, part: Part) -> bool:
+    """Whether it does: not from a start older than what it sent last."""
     if start.values is None or client.critical is None or start.round != client.sent_round:
-        return
+        return False
     shared = client.network.vector[part.mask]
-    shared[~client.critical] = start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
-    if start.critical is not None:
-        shared[client.critical] = start.critical
+    put_start(shared, client.critical, start)
     replace_part(client.network, part, shared)
+    return True
+
+
+def put_start(shared: Vector, critical: Mask, start: Start) -> None:
+    """shared, critical: [entry of the part] as a client sent them last; shared is changed in place."""
+    assert start.values is not None
+    shared[~critical] = start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
+    if start.critical is not None:
+        shared[critical] = start.critical
 
 
 # ---------------------------------------------------------------- server
