@@ -144,7 +144,9 @@ class BaseFleet:
                 answer = self._decode(known, reply.encoded.data, base)
                 if check is not None and answer is not None:
                     check(messages[reply.client], answer)
-                answers[reply.client] = answer and Frame.of(self._itemise(reply.encoded, answer, base), answer)
+                answers[reply.client] = (
+                    None if answer is None else Frame.of(self._itemise(reply.encoded, answer, base), answer)
+                )
             except (WireError, ValueError) as error:  # what one client sends must not stop the others
                 answers[reply.client] = error
 

@@ -165,7 +165,7 @@ def checksum(cls: type[Message], body: bytes, base: Message | None) -> bytes:
         for part in value if isinstance(value, Sparse) else (value,):
             if isinstance(part, np.ndarray):
                 crc = zlib.crc32(repr((part.shape, part.dtype.name)).encode(), crc)
-                crc = zlib.crc32(plain(part).ravel().view(np.uint8), crc)
+                crc = zlib.crc32(plain(part).ravel().view(np.uint8).data, crc)
             else:
                 crc = zlib.crc32(repr(part).encode(), crc)
     return zlib.crc32(body, crc).to_bytes(4, "little")[: 2 if len(body) < 256 else 4]

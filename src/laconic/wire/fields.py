@@ -159,7 +159,7 @@ def write_sparse(sparse: Sparse, base: Sparse | None, *, tight: bool) -> Part:
     held = None if base is None else plain(base.dense())  # zero where the base has nothing
     sizes = None if held is None else floats.sizes(held)
     mask = write_block("bits", sparse.mask, None if base is None else base.mask, tight=tight, sizes=sizes)
-    expected = None if held is None else held[sparse.mask]
+    expected = None if held is None else held.ravel()[np.flatnonzero(sparse.mask)]
     values = write_block("floats", sparse.values, expected, tight=tight, send_shape=False)
     return Part(
         write_varint(len(mask.data)) + mask.data + values.data,
@@ -176,5 +176,6 @@ def read_sparse(reader: Reader, base: Sparse | None) -> Sparse:
     mask = read_block(block, "bits", None if base is None else base.mask, sizes=sizes)
     block.finish()
     reader.allowance = block.allowance
-    expected = held[mask] if held is not None and held.shape == mask.shape else None
-    return Sparse(mask, read_block(reader, "floats", expected, (int(np.count_nonzero(mask)),)))
+    chosen = np.flatnonzero(mask)
+    expected = held.ravel()[chosen] if held is not None and held.shape == mask.shape else None
+    return Sparse(mask, read_block(reader, "floats", expected, (chosen.size,)))

@@ -176,7 +176,7 @@ def code_bits(bits: Any, base: Any, priors: Any, lag: Any, buffer: Any, reads: A
 
 @compiled
 def code_sized(bits: Any, sizes: Any, buffer: Any, reads: Any) -> Any:
-    """Bytes used. bits, sizes: uint8 [bit]; the chance of a one by the size beside it and the share of ones just before."""
+    """Bytes used. bits, sizes: uint8 [bit]; a one's chance follows from the size and from how many came just before."""
     model = open_model(0, 256 * 16, 0, buffer, reads)
     near = 1 << 15
     for i in range(len(bits)):

@@ -21,7 +21,7 @@ def squeeze(numbers: NDArray[np.unsignedinteger[Any]]) -> bytes:
     parameters = zstandard.ZstdCompressionParameters.from_level(
         level, source_size=planes.size, format=zstandard.FORMAT_ZSTD1_MAGICLESS, write_content_size=0, **search
     )
-    return zstandard.ZstdCompressor(compression_params=parameters).compress(planes)[1:]
+    return zstandard.ZstdCompressor(compression_params=parameters).compress(planes.data)[1:]
 
 
 def unsqueeze(data: bytes, n_numbers: int, dtype: np.dtype[Any]) -> NDArray[np.unsignedinteger[Any]]:
@@ -49,7 +49,7 @@ def split(numbers: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
 
 
 def join(planes: NDArray[np.uint8], dtype: np.dtype[Any]) -> NDArray[np.unsignedinteger[Any]]:
-    numbers = planes[-1].astype(dtype)
+    numbers: NDArray[np.unsignedinteger[Any]] = planes[-1].astype(dtype)
     for plane in planes[-2::-1]:
         numbers <<= 8
         numbers |= plane

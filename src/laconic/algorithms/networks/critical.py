@@ -5,6 +5,7 @@ for the most part, all others with everyone's. The mix of a round waits at the s
 """
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,9 +95,11 @@ def go_on(client: Client, start: Start, part: Part) -> bool:
 def put_start(shared: Vector, critical: Mask, start: Start) -> None:
     """shared, critical: [entry of the part] as a client sent them last; shared is changed in place."""
     assert start.values is not None
-    shared[~critical] = start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
+    shared[np.flatnonzero(~critical)] = (
+        start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
+    )
     if start.critical is not None:
-        shared[critical] = start.critical
+        shared[np.flatnonzero(critical)] = start.critical
 
 
 # ---------------------------------------------------------------- server
@@ -105,18 +108,19 @@ def mix(
 ) -> list[Start]:
     """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
     alike, everyone = find_alike(overlap, round, alone_after), average(vectors)
-    starts = []
-    for i, mask in enumerate(masks):
+
+    def start(i: int, mask: Mask) -> Start:
         partners = [vector for vector, joins in zip(vectors, alike[i], strict=True) if joins]
-        critical = average(partners)[mask].astype(DTYPES[down]) if len(partners) > 1 else None
+        critical = average(partners)[np.flatnonzero(mask)].astype(DTYPES[down]) if len(partners) > 1 else None
         n_stay = 0 if critical is not None or round > alone_after else int(np.count_nonzero(mask))
-        others = everyone[~mask].astype(DTYPES[down])
+        others = everyone[np.flatnonzero(~mask)].astype(DTYPES[down])
         is_set = others != 0
         if 8 * others.itemsize * (others.size - np.count_nonzero(is_set)) > others.size:  # worth a bit for each
-            starts.append(Start(round, critical, n_stay, is_set, others[is_set]))
-        else:
-            starts.append(Start(round, critical, n_stay, None, others))
-    return starts
+            return Start(round, critical, n_stay, is_set, others[np.flatnonzero(is_set)])
+        return Start(round, critical, n_stay, None, others)
+
+    with ThreadPoolExecutor() as pool:  # while a server mixes, nobody trains
+        return list(pool.map(start, range(len(masks)), masks))
 
 
 def find_alike(overlap: Overlap, round: int, alone_after: int) -> Mask:
