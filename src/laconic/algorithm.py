@@ -114,10 +114,12 @@ class Fleet(Protocol):
         messages: Mapping[ClientId, M],
         at_least: int = 1,
         check: Callable[[M, Any], None] | None = None,
+        against: Callable[[ClientId], R] | None = None,
     ) -> dict[ClientId, R]:
         """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least.
 
         check(message, reply) raises ValueError if no honest client could have sent that reply, which is then refused.
+        against(client) is what its reply may be coded against; the step returns reply.against(the same) where it can.
         """
 
     def gossip(

@@ -27,7 +27,7 @@ from laconic.networks import Network, Part, Spec, Training
 from laconic.runs.config import read_config
 from laconic.runs.prepare import ClientData
 from laconic.runs.run import run
-from laconic.wire import Message, bound
+from laconic.wire import Message, Sparse, bound
 from laconic.wire.ledger import count_field
 
 TINY = Training(model="mlp", statistics="local")
@@ -90,8 +90,9 @@ def test_what_training_changed_may_stand_for_the_gradient() -> None:
         scores = np.abs(step * client.network.vector)
         if pull == "gradient":
             scores = scores / 0.05
-        assert np.array_equal(sent.mask, choose_critical(scores.astype(np.float32), cut(512, 256, 512, 2), 0.5))
-        assert np.array_equal(sent.values, client.network.vector[sent.mask])
+        mask, values = sent.entries
+        assert np.array_equal(mask, choose_critical(scores.astype(np.float32), cut(512, 256, 512, 2), 0.5))
+        assert np.array_equal(values, client.network.vector[mask])
 
 
 # ---------------------------------------------------------------- the server's mix
@@ -275,7 +276,7 @@ def test_papers_count_follows_table_3(name: str) -> None:
 
     masks = [choose_critical(rng.random(n_mixed).astype(np.float32), list_places(spec, sparse), 0.5) for _ in "ab"]
     n_kept = np.count_nonzero(masks[0])
-    assert count_paper_bits(Critical(masks[0], np.ones(n_kept, np.float32))) == 32 * n_kept + n_mixed
+    assert count_paper_bits(Critical(Sparse(masks[0], np.ones(n_kept, np.float32)))) == 32 * n_kept + n_mixed
     sent = [mask.astype(np.float32) for mask in masks]
     n_any = np.count_nonzero(masks[0] | masks[1])  # what anyone sent is not 0
     assert count_paper_bits(mix(masks, sent, measure_overlap(masks), 1, 100, "fp32")[0]) == 32 * n_any

@@ -117,11 +117,12 @@ TYPICAL_INTS = {
     "model on base": (RNG.geometric(0.2, 600) // 9 + np.arange(600), np.arange(600)),
 }
 GAUSS = RNG.normal(size=3000).astype(np.float32)
+MANY = np.random.default_rng(6).normal(size=100_000).astype(np.float32)
 TYPICAL_FLOATS = {
     "plain": (RNG.integers(0, 1 << 32, 50, np.uint32).view(np.float32), None),
     "planes": (np.tile(GAUSS[:40], 60), None),
     "model": (GAUSS, None),
-    "planes on base": (np.tile(GAUSS, 50) * np.float32(1.01), np.tile(GAUSS, 50)),  # too many for the model
+    "planes on base": (MANY * np.float32(1.01), MANY),  # too many for the model
     "model on base": (GAUSS * np.float32(1.01), GAUSS),
 }
 TYPICAL = [(OneBits, *case) for case in TYPICAL_BITS.items()]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +36,7 @@ from laconic.fleets.host import (
 from laconic.fleets.soundness import Limits, check_sound, find_limits
 from laconic.fleets.store import Store
 from laconic.state import Frozen, freeze
-from laconic.wire import Encoded, Hop, Ledger, Message, WireError
+from laconic.wire import Counts, Encoded, Hop, Ledger, Message, WireError
 
 T = TypeVar("T", Reply, Score)
 
@@ -62,6 +64,18 @@ class Link:
     """What the server holds of one client: for each step the slot and messages of the last complete exchange."""
 
     held: dict[str, tuple[int, Exchange]] = field(default_factory=dict)
+
+
+class Frame(NamedTuple):
+    """A message on its way, as both ends will hold it."""
+
+    encoded: Encoded
+    message: Message
+    counts: dict[str, Counts]
+
+    @classmethod
+    def of(cls, encoded: Encoded, message: Message) -> Frame:
+        return cls(encoded, message, wire.count_fields(message, encoded))
 
 
 class BaseFleet:
@@ -112,46 +126,45 @@ class BaseFleet:
         messages: Mapping[ClientId, M],
         at_least: int = 1,
         check: Callable[[M, Any], None] | None = None,
+        against: Callable[[ClientId], Any] | None = None,
     ) -> dict[ClientId, R]:
         known = self._step(step)
         self._call += 1
-        requests, links, sent = [], {}, {}
-        # a message that goes to many is encoded once, and its bytes are held once
-        encoded: dict[tuple[int, int, int | None], tuple[Encoded, Message]] = {}
-        for client in self._check_clients(messages):
-            message = messages[client]
-            link = links[client] = self._links.get(client) or Link()
-            agreed, base = link.held.get(known.name, (None, None))
-            frame = self._encode(known, agreed, message, base.down if base else None, encoded)
-            self._record(Hop(self.round, known.name, "down", client), message, frame[0])
-            sent[client] = frame[1]
-            requests.append(Request(known.name, client, self.round, self._call, frame[0].data))
+        links = {client: self._links.get(client) or Link() for client in self._check_clients(messages)}
+        sent = self._encode(known, {client: messages[client] for client in links}, links)
+        requests = []
+        for client, frame in sent.items():
+            self._record(Hop(self.round, known.name, "down", client), frame)
+            requests.append(Request(known.name, client, self.round, self._call, frame.encoded.data))
         replies: dict[ClientId, Any] = {}
-        answers: dict[ClientId, Message | Exception | None] = {}
+        answers: dict[ClientId, Frame | Exception | None] = {}
 
         def read(reply: Reply) -> None:
             """As it comes, while other clients are still at work."""
-            _, base = links[reply.client].held.get(known.name, (None, None))
+            _, held = links[reply.client].held.get(known.name, (None, None))
             try:
-                answer = self._decode(known, reply.encoded.data, base.up if base else None)
+                base = against(reply.client) if against is not None else held.up if held else None
+                answer = self._decode(known, reply.encoded.data, base)
                 if check is not None and answer is not None:
                     check(messages[reply.client], answer)
-                answers[reply.client] = answer
+                answers[reply.client] = (
+                    None if answer is None else Frame.of(self._itemise(reply.encoded, answer, base), answer)
+                )
             except (WireError, ValueError) as error:  # what one client sends must not stop the others
                 answers[reply.client] = error
 
         for reply in self._gather(requests, read):
-            client, link, answer = reply.client, links[reply.client], answers[reply.client]
-            agreed, base = link.held.get(known.name, (None, None))
+            client, link, got = reply.client, links[reply.client], answers[reply.client]
+            agreed, _ = link.held.get(known.name, (None, None))
             hop = Hop(self.round, known.name, "up", client)
-            if isinstance(answer, Exception):
-                self._refuse(hop, reply.encoded.data, str(answer))
+            if isinstance(got, Exception):
+                self._refuse(hop, reply.encoded.data, str(got))
                 continue
-            if answer is not None:
-                self._record(hop, answer, self._itemise(reply.encoded, answer, base.up if base else None))
+            if got is not None:
+                self._record(hop, got)
             if not self._is_lost(client):
-                replies[client] = answer
-                link.held[known.name] = (free_slot(agreed), Exchange.of(sent[client], answer))
+                replies[client] = answer = got and got.message
+                link.held[known.name] = (free_slot(agreed), Exchange.of(sent[client].message, answer))
                 self._links.put(client, link)
         self.n_lost += len(requests) - len(replies)
         self.replied |= replies.keys()
@@ -169,7 +182,7 @@ class BaseFleet:
         self._call += 1
         senders = self._check_clients({sender for heard in neighbours.values() for sender in heard})
         publishing = [Request(published.name, client, self.round, self._call, is_published=True) for client in senders]
-        frames, answers = {}, {}
+        frames = {}
         for reply in self._gather(publishing):
             try:
                 answer = self._decode(published, reply.encoded.data, None)
@@ -177,17 +190,17 @@ class BaseFleet:
                 self._refuse(Hop(self.round, published.name, "up", reply.client), reply.encoded.data, str(error))
                 continue
             if answer is not None:
-                frames[reply.client], answers[reply.client] = self._itemise(reply.encoded, answer, None), answer
+                frames[reply.client] = Frame.of(self._itemise(reply.encoded, answer, None), answer)
         self._call += 1
         absorbing = []
         for receiver in self._check_clients(neighbours):
             arrived = {}
             for sender in sorted(set(neighbours[receiver]) & frames.keys()):
-                self._record(Hop(self.round, published.name, "peer", sender, receiver), answers[sender], frames[sender])
+                self._record(Hop(self.round, published.name, "peer", sender, receiver), frames[sender])
                 if self._is_lost(sender, receiver):
                     self.n_lost += 1
                 else:
-                    arrived[sender] = frames[sender].data
+                    arrived[sender] = frames[sender].encoded.data
             absorbing.append(Request(absorbed.name, receiver, self.round, self._call, heard=arrived))
         self.replied |= {reply.client for reply in self._gather(absorbing)}
 
@@ -247,22 +260,28 @@ class BaseFleet:
         return chosen
 
     def _encode(
-        self,
-        step: Step,
-        agreed: int | None,
-        message: Message,
-        base: Message | None,
-        memo: dict[tuple[int, int, int | None], tuple[Encoded, Message]],
-    ) -> tuple[Encoded, Message]:
-        """The frame, and the message as both ends will hold it."""
-        if type(message) is not step.message:
-            raise TypeError(f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}")
-        key = (id(message), id(base), agreed)
-        if key not in memo:
+        self, step: Step, messages: Mapping[ClientId, Message], links: Mapping[ClientId, Link]
+    ) -> dict[ClientId, Frame]:
+        """A message that goes to many is encoded once, and its bytes are held once; different ones side by side."""
+
+        def encode(message: Message, base: Message | None, agreed: int | None) -> Frame:
+            if type(message) is not step.message:
+                raise TypeError(
+                    f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}"
+                )
             kept = message.snapshot()
             coded = wire.encode_detailed(kept, base) if message.schema else NOTHING
-            memo[key] = Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept
-        return memo[key]
+            return Frame.of(Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept)
+
+        jobs, keys = {}, {}
+        for client, message in messages.items():
+            agreed, held = links[client].held.get(step.name, (None, None))
+            base = held.down if held else None
+            keys[client] = key = (id(message), id(base), agreed)
+            jobs[key] = (message, base, agreed)
+        with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1) or 1) as pool:
+            frames = dict(zip(jobs, pool.map(encode, *zip(*jobs.values(), strict=True)), strict=True)) if jobs else {}
+        return {client: frames[key] for client, key in keys.items()}
 
     def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
         """WireError or ValueError for what no honest client sends."""
@@ -293,12 +312,12 @@ class BaseFleet:
         self.ledger.record(hop, wire.EMPTY, Encoded(data, {}))
         self.refused.append(f"round {hop.round}, client {hop.client}: reply to {hop.step} refused ({why})")
 
-    def _record(self, hop: Hop, message: Message, encoded: Encoded) -> None:
-        self.ledger.record(hop, message, encoded)
+    def _record(self, hop: Hop, frame: Frame) -> None:
+        self.ledger.record(hop, frame.message, frame.encoded, frame.counts)
         for client in (hop.client, hop.peer):
             if client is None:
                 continue
-            self.spent[client] += len(encoded.data)
+            self.spent[client] += len(frame.encoded.data)
             limit = self.conditions.budget_bytes
             if limit is not None and self.spent[client] > limit:
                 raise OverBudget(

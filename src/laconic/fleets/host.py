@@ -130,7 +130,8 @@ class Host:
             if agreed is not None and base is None:
                 raise WireError(f"client {request.client} holds no earlier {step.name}, which this one builds on")
             message = self._decode(step, body, base.down if base else None)
-            encoded, reply = encode_reply(step, run(message, site), base.up if base else None)
+            told = run(message, site)
+            encoded, reply = encode_reply(step, told, getattr(told, "base", None) or (base.up if base else None))
             slots[free_slot(agreed)] = Exchange.of(message, reply)
         self.cells.put(request.client, cell)
         return Reply(request.client, encoded, site.notes)

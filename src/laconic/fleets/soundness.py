@@ -14,17 +14,16 @@ class Limits(NamedTuple):
     """How large messages of one class may be."""
 
     n_bytes: int
-    shapes: dict[str, tuple[int, ...]]  # of its arrays, at their largest
+    shapes: dict[str, list[tuple[int, ...]]]  # of its arrays, at their largest; a Sparse has two
 
 
 def find_limits(costliest: Sequence[Message]) -> dict[type[Message], Limits]:
     limits: dict[type[Message], Limits] = {}
     for message in costliest:
-        shapes = {field.name: _shape(getattr(message, field.name)) for field in message.schema}
         known = limits.get(type(message), Limits(0, {}))
         if bound(message) > known.n_bytes:
-            arrays = {name: shape for name, shape in shapes.items() if shape is not None}
-            limits[type(message)] = Limits(bound(message), arrays)
+            shapes = {field.name: _shapes(getattr(message, field.name)) for field in message.schema}
+            limits[type(message)] = Limits(bound(message), shapes)
     return limits
 
 
@@ -43,14 +42,13 @@ def check_sound(reply: Message, limits: Limits | None) -> None:
             low, high = int(np.min(value, initial=0)), int(np.max(value, initial=0))
             if low < 0 or high > MOST_EXAMPLES:
                 raise ValueError(f"{name} has {low if low < 0 else high}, 0 to {MOST_EXAMPLES} were due")
-        largest = limits.shapes.get(name) if limits else None
-        shape = _shape(value)
-        if largest is not None and shape is not None:
+        due = limits.shapes.get(name, []) if limits else []
+        for shape, largest in zip(_shapes(value), due, strict=False):
             is_within = all(length <= most for length, most in zip(shape, largest, strict=False))
             if len(shape) != len(largest) or not is_within:
                 raise ValueError(f"{name} has shape {shape}, at most {largest} was due")
 
 
-def _shape(value: object) -> tuple[int, ...] | None:
-    array = value.mask if isinstance(value, Sparse) else value
-    return array.shape if isinstance(array, np.ndarray) else None
+def _shapes(value: object) -> list[tuple[int, ...]]:
+    arrays = value if isinstance(value, Sparse) else (value,)
+    return [array.shape for array in arrays if isinstance(array, np.ndarray)]

@@ -133,7 +133,8 @@ def push_back(
     """The loss of these examples; its gradient is the module's afterwards."""
     module.gradient.zero_()
     # one example has no spread to normalise by, so it is normalised by the statistics so far
-    module.module.train(len(places) > 1)
+    if module.module.training != (len(places) > 1):
+        module.module.train(len(places) > 1)
     features, logits = module.run(module.as_tensor(examples[0][places]))
     if network.log_prior is not None:
         logits = logits + torch.from_numpy(network.log_prior)

@@ -2,7 +2,7 @@
 
 from laconic.wire.buffer import WireError
 from laconic.wire.codec import Encoded, bound, decode, encode, encode_detailed, size
-from laconic.wire.ledger import Counts, Hop, Ledger
+from laconic.wire.ledger import Counts, Hop, Ledger, count_fields
 from laconic.wire.message import EMPTY, Bits, Floats, Ints, Message, Sparse
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Sparse",
     "WireError",
     "bound",
+    "count_fields",
     "decode",
     "encode",
     "encode_detailed",

@@ -1,4 +1,7 @@
-"""Bits: packed, as gaps between rare ones, as what changed since the base, or by a model of each bit's surroundings."""
+"""Bits: packed, as gaps between rare ones, as what changed since the base, or by a model of each bit's surroundings.
+
+A mask may also be told by the sizes of the numbers it selects from, where both ends hold numbers much like them.
+"""
 
 import math
 from typing import Any
@@ -9,16 +12,24 @@ from numpy.typing import NDArray
 from laconic.wire.buffer import Reader, WireError, write_varint
 
 PACKED, GAPS, MODEL = 0, 1, 2
-CHANGES, MODEL_ON_BASE = 8, 9  # from 8 on the base is needed
+CHANGES, MODEL_ON_BASE, BY_SIZE = 8, 9, 10  # from 8 on the base is needed
 NAMES = {PACKED: "packed", GAPS: "gaps", MODEL: "model", CHANGES: "changes", MODEL_ON_BASE: "model on base"}
+NAMES |= {BY_SIZE: "by size"}
 MAX_PRIOR = 151
+MAX_SURROUNDED = 1 << 18  # bits of a mask with sizes beside it; beyond this the surroundings are not worth their time
+
+Sizes = NDArray[np.uint8]  # [bit] see floats.sizes
 
 
-def encode(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None) -> tuple[int, bytes]:
+def encode(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, sizes: Sizes | None = None) -> tuple[int, bytes]:
     """The shortest form found, and which; forms that cannot win by the counts of ones are not tried."""
     best, flat = (PACKED, np.packbits(bits).tobytes()), bits.ravel()
     if len(best[1]) < 3:
         return best
+    if sizes is not None:
+        best = shorter(best, BY_SIZE, run_sized(flat, sizes, len(best[1])))
+        if flat.size > MAX_SURROUNDED:
+            return best
     n_ones = int(np.count_nonzero(flat))
     alone_bytes = entropy_bytes(n_ones, flat.size)
     if alone_bytes < 0.75 * len(best[1]):  # Rice codes lose to plain bits above some 20 % of ones
@@ -42,8 +53,14 @@ def encode(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None) -> tuple[int
     return best
 
 
-def decode(method: int, payload: bytes, shape: tuple[int, ...], base: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """base: given for the methods that need it."""
+def decode(
+    method: int,
+    payload: bytes,
+    shape: tuple[int, ...],
+    base: NDArray[np.bool_] | None,
+    sizes: Sizes | None = None,
+) -> NDArray[np.bool_]:
+    """base, sizes: given for the methods that need them."""
     n_bits, reader = math.prod(shape), Reader(payload, 0)
     if method == PACKED:
         packed = reader.take(-(-n_bits // 8))
@@ -62,6 +79,10 @@ def decode(method: int, payload: bytes, shape: tuple[int, ...], base: NDArray[np
         changed[~held] = read_gaps(reader, n_bits - n_held)
         reader.finish()
         return base ^ changed.reshape(shape)
+    if method == BY_SIZE:
+        if sizes is None:
+            raise WireError("bits coded by the sizes of a base's numbers; these are no mask of any")
+        return read_sized(payload, sizes).reshape(shape)
     return read_model(reader, shape, base)
 
 
@@ -183,3 +204,22 @@ def read_model(reader: Reader, shape: tuple[int, ...], base: NDArray[np.bool_] |
     if used < len(buffer):
         raise WireError(f"{len(buffer) - used} bytes too many after the bits")
     return padded[1:, 1:-1].astype(bool).reshape(shape)
+
+
+def run_sized(flat: NDArray[np.bool_], sizes: Sizes, limit: int) -> bytes:
+    """The bits by their sizes, or `limit` bytes of nothing where that would be longer."""
+    from laconic.wire import kernels
+
+    buffer = np.zeros(limit, np.uint8)
+    n_bytes = kernels.code_sized(flat.astype(np.uint8), sizes, buffer, False)
+    return buffer[:n_bytes].tobytes()
+
+
+def read_sized(payload: bytes, sizes: Sizes) -> NDArray[np.bool_]:
+    from laconic.wire import kernels
+
+    flat, buffer = np.zeros(sizes.size, np.uint8), np.frombuffer(bytearray(payload), np.uint8)
+    used = kernels.code_sized(flat, sizes, buffer, True)
+    if used < len(buffer):
+        raise WireError(f"{len(buffer) - used} bytes too many after the bits")
+    return flat.view(np.bool_)

@@ -39,12 +39,15 @@ def size(message: Message, base: Message | None = None) -> int:
 
 
 def bound(message: Message) -> int:
-    """Most bytes that any message with arrays of these shapes and types can take, base or not."""
+    """Most bytes that any message with arrays of these shapes and types can take, base or not.
+
+    Of a Sparse the number of values counts, not which they are: name one with as many as may come to be kept.
+    """
     total = head_width(len(flag_names(type(message)))) + CHECKSUM_BYTES
     for name, kind, _ in message.schema:
         value = getattr(message, name)
-        if isinstance(value, Sparse):  # every value may come to be kept
-            total += bound_array(value.mask.shape, 1) + bound_array(value.mask.shape, 8 * value.values.itemsize)
+        if isinstance(value, Sparse):
+            total += bound_array(value.mask.shape, 1) + bound_array(value.values.shape, 8 * value.values.itemsize)
         elif isinstance(value, np.ndarray):
             total += bound_array(value.shape, 1 if kind == "bits" else 8 * value.itemsize)
         elif value is not None:
@@ -161,7 +164,8 @@ def checksum(cls: type[Message], body: bytes, base: Message | None) -> bytes:
         value = getattr(base, name)
         for part in value if isinstance(value, Sparse) else (value,):
             if isinstance(part, np.ndarray):
-                crc = zlib.crc32(repr((part.shape, part.dtype.name)).encode() + plain(part).tobytes(), crc)
+                crc = zlib.crc32(repr((part.shape, part.dtype.name)).encode(), crc)
+                crc = zlib.crc32(plain(part).ravel().view(np.uint8).data, crc)
             else:
                 crc = zlib.crc32(repr(part).encode(), crc)
     return zlib.crc32(body, crc).to_bytes(4, "little")[: 2 if len(body) < 256 else 4]

@@ -84,15 +84,22 @@ def read_text(reader: Reader) -> str:
 
 
 def write_block(
-    kind: str, array: NDArray[Any], base: NDArray[Any] | None, *, tight: bool, send_shape: bool = True
+    kind: str,
+    array: NDArray[Any],
+    base: NDArray[Any] | None,
+    *,
+    tight: bool,
+    send_shape: bool = True,
+    sizes: bits.Sizes | None = None,
 ) -> Part:
+    """sizes: of the base's numbers, for a mask."""
     array = plain(array)
     start = None if base is None else plain(base)
     if start is not None and (start.shape, start.dtype) != (array.shape, array.dtype):
         start = None
     if start is not None and are_same(array, start):
         return Part(bytes([SAME]), "same", True, 0)
-    method, code = encode_array(kind, array, start, tight=tight)
+    method, code = encode_array(kind, array, start, sizes, tight=tight)
     name, on_base = NAMES[kind][method], method >= 8
     if on_base:  # shape and dtype are the base's
         return Part(bytes([method]) + code, name, True, 0)
@@ -102,9 +109,13 @@ def write_block(
 
 
 def read_block(
-    reader: Reader, kind: str, base: NDArray[Any] | None, shape: tuple[int, ...] | None = None
+    reader: Reader,
+    kind: str,
+    base: NDArray[Any] | None,
+    shape: tuple[int, ...] | None = None,
+    sizes: bits.Sizes | None = None,
 ) -> NDArray[Any]:
-    """shape: given if it was not sent."""
+    """shape: given if it was not sent; sizes: of the base's numbers, for a mask."""
     head = reader.take(1)[0]
     method, dtype = head & 15, DTYPES[min(head >> 4, len(DTYPES) - 1)]
     if method >= 8:
@@ -125,15 +136,17 @@ def read_block(
         raise WireError(f"{kind} of shape {shape} coded by method {method}; known are {NAMES[kind]}")
     code = reader.take(reader.n_left)
     if kind == "bits":
-        return bits.decode(method, code, shape, base)
+        return bits.decode(method, code, shape, base, sizes)
     if kind == "ints":
         return ints.decode(method, code, shape, dtype, base)
     return floats.decode(method, code, shape, dtype, base)
 
 
-def encode_array(kind: str, array: NDArray[Any], base: NDArray[Any] | None, *, tight: bool) -> tuple[int, bytes]:
+def encode_array(
+    kind: str, array: NDArray[Any], base: NDArray[Any] | None, sizes: bits.Sizes | None, *, tight: bool
+) -> tuple[int, bytes]:
     if kind == "bits":
-        return bits.encode(array, base) if tight else (bits.PACKED, np.packbits(array).tobytes())
+        return bits.encode(array, base, sizes) if tight else (bits.PACKED, np.packbits(array).tobytes())
     if not tight:
         return ints.PLAIN, array.tobytes()
     return ints.encode(array, base) if kind == "ints" else floats.encode(array, base)
@@ -141,8 +154,13 @@ def encode_array(kind: str, array: NDArray[Any], base: NDArray[Any] | None, *, t
 
 def write_sparse(sparse: Sparse, base: Sparse | None, *, tight: bool) -> Part:
     """The mask's block with its length before it, then the values'; their number is the mask's."""
-    mask = write_block("bits", sparse.mask, None if base is None else base.mask, tight=tight)
-    values = write_block("floats", sparse.values, expected_values(base, sparse.mask), tight=tight, send_shape=False)
+    if base is not None and base.mask.shape != sparse.mask.shape:
+        base = None
+    held = None if base is None else plain(base.dense())  # zero where the base has nothing
+    sizes = None if held is None else floats.sizes(held)
+    mask = write_block("bits", sparse.mask, None if base is None else base.mask, tight=tight, sizes=sizes)
+    expected = None if held is None else held.ravel()[np.flatnonzero(sparse.mask)]
+    values = write_block("floats", sparse.values, expected, tight=tight, send_shape=False)
     return Part(
         write_varint(len(mask.data)) + mask.data + values.data,
         f"{mask.method}, {values.method}",
@@ -152,15 +170,12 @@ def write_sparse(sparse: Sparse, base: Sparse | None, *, tight: bool) -> Part:
 
 
 def read_sparse(reader: Reader, base: Sparse | None) -> Sparse:
+    held = None if base is None else plain(base.dense())
+    sizes = None if held is None else floats.sizes(held)
     block = Reader(reader.take(reader.varint()), reader.allowance)
-    mask = read_block(block, "bits", None if base is None else base.mask)
+    mask = read_block(block, "bits", None if base is None else base.mask, sizes=sizes)
     block.finish()
     reader.allowance = block.allowance
-    return Sparse(mask, read_block(reader, "floats", expected_values(base, mask), (int(np.count_nonzero(mask)),)))
-
-
-def expected_values(base: Sparse | None, mask: NDArray[np.bool_]) -> NDArray[np.floating[Any]] | None:
-    """What the base has where the mask is set, zero where it has nothing."""
-    if base is None or base.mask.shape != mask.shape:
-        return None
-    return base.dense()[mask]
+    chosen = np.flatnonzero(mask)
+    expected = held.ravel()[chosen] if held is not None and held.shape == mask.shape else None
+    return Sparse(mask, read_block(reader, "floats", expected, (chosen.size,)))

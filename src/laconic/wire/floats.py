@@ -13,6 +13,7 @@ PLAIN, PLANES, MODEL = ints.PLAIN, ints.PLANES, ints.MODEL
 PLANES_ON_BASE, MODEL_ON_BASE = ints.ON_BASE + PLANES, ints.ON_BASE + MODEL
 NAMES = {method: ints.NAMES[method] for method in (PLAIN, PLANES, MODEL, PLANES_ON_BASE, MODEL_ON_BASE)}
 MAX_MODELLED = 1 << 15  # beyond it the model takes longer than its few percent are worth
+MAX_SAMPLED = 1 << 14  # numbers that tell which form of many is shorter
 
 
 def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | None) -> tuple[int, bytes]:
@@ -20,21 +21,37 @@ def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | N
     if array.size == 0:
         return best
     n_columns = array.shape[-1] if array.ndim else 1
+    if array.size > MAX_MODELLED:
+        return encode_many(best, array, base)
     best = shorter(best, PLANES, planes.squeeze(rotate(array)))
-    if base is None and array.size > MAX_MODELLED:
-        return best
     ordered = order(array)
-    if array.size <= MAX_MODELLED:
-        best = shorter(best, MODEL, ints.write_model(ordered.astype(np.int64), None, n_columns, len(best[1])))
+    best = shorter(best, MODEL, ints.write_model(ordered.astype(np.int64), None, n_columns, len(best[1])))
     if base is not None:
         start = order(base)
-        steps = ordered - start  # wraps at its own width, as the way back does
-        best = shorter(best, PLANES_ON_BASE, planes.squeeze(ints.zigzag(steps)))
-        if array.size <= MAX_MODELLED:
-            hints = ints.bit_lengths(start.astype(np.int64))
-            code = ints.write_model(steps.astype(np.int64), hints, n_columns, len(best[1]))
-            best = shorter(best, MODEL_ON_BASE, code)
+        steps = ordered - start
+        best = shorter(best, PLANES_ON_BASE, planes.squeeze(find_steps(array, base)))
+        hints = ints.bit_lengths(start.astype(np.int64))
+        code = ints.write_model(steps.astype(np.int64), hints, n_columns, len(best[1]))
+        best = shorter(best, MODEL_ON_BASE, code)
     return best
+
+
+def encode_many(
+    best: tuple[int, bytes], array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | None
+) -> tuple[int, bytes]:
+    """By planes alone; on the base if every so-manieth number is shorter that way."""
+    flat = array.ravel()
+    if base is not None:
+        held, some = base.ravel(), slice(None, None, array.size // MAX_SAMPLED)
+        sample = (np.ascontiguousarray(flat[some]), np.ascontiguousarray(held[some]))
+        if len(planes.squeeze(find_steps(*sample))) < len(planes.squeeze(rotate(sample[0]))):
+            return shorter(best, PLANES_ON_BASE, planes.squeeze(find_steps(flat, held)))
+    return shorter(best, PLANES, planes.squeeze(rotate(flat)))
+
+
+def find_steps(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]]) -> NDArray[np.unsignedinteger[Any]]:
+    """From the base's numbers to these, in the order of values; they wrap at their own width, as the way back does."""
+    return ints.zigzag(order(array) - order(base))
 
 
 def decode(
@@ -63,15 +80,20 @@ def decode(
 
 def order(array: NDArray[np.floating[Any]]) -> NDArray[np.signedinteger[Any]]:
     """Flat integers that rise with the values: 0.0 is 0, -0.0 is -1."""
-    raw: NDArray[np.signedinteger[Any]] = array.ravel().view(f"<i{array.itemsize}")
-    return np.where(raw < 0, raw ^ np.iinfo(raw.dtype).max, raw)
+    return turn_negative(array.ravel().view(f"<i{array.itemsize}"))
 
 
 def unorder(ordered: NDArray[np.integer[Any]], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
-    floats: NDArray[np.floating[Any]] = np.where(ordered < 0, ordered ^ np.iinfo(ordered.dtype).max, ordered).view(
-        dtype
-    )
+    floats: NDArray[np.floating[Any]] = turn_negative(ordered).view(dtype)
     return floats
+
+
+def turn_negative(raw: NDArray[Any]) -> NDArray[Any]:
+    """All bits but the sign turned over where it is set; its own way back."""
+    turned = raw >> (8 * raw.itemsize - 1)
+    turned &= np.iinfo(raw.dtype).max
+    turned ^= raw
+    return turned
 
 
 def rotate(array: NDArray[np.floating[Any]]) -> NDArray[np.unsignedinteger[Any]]:
@@ -83,3 +105,11 @@ def rotate(array: NDArray[np.floating[Any]]) -> NDArray[np.unsignedinteger[Any]]
 def unrotate(rotated: NDArray[np.unsignedinteger[Any]], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
     floats: NDArray[np.floating[Any]] = (rotated >> 1 | rotated << (8 * dtype.itemsize - 1)).view(dtype)
     return floats
+
+
+def sizes(array: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
+    """Flat exponents as bytes, those of doubles cut to the range of singles."""
+    raw = array.ravel().view(f"<u{array.itemsize}")
+    if array.itemsize == 8:
+        return np.clip((raw >> 52 & 2047).astype(np.int64) - 896, 0, 255).astype(np.uint8)
+    return (raw >> (23 if array.itemsize == 4 else 10) & (255 if array.itemsize == 4 else 31)).astype(np.uint8)

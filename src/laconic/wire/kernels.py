@@ -175,6 +175,26 @@ def code_bits(bits: Any, base: Any, priors: Any, lag: Any, buffer: Any, reads: A
 
 
 @compiled
+def code_sized(bits: Any, sizes: Any, buffer: Any, reads: Any) -> Any:
+    """Bytes used. bits, sizes: uint8 [bit]; a one's chance follows from the size and from how many came just before."""
+    model = open_model(0, 256 * 16, 0, buffer, reads)
+    near = 1 << 15
+    for i in range(len(bits)):
+        bit = code_alone(np.int64(bits[i]), WEIGHTS + np.int64(sizes[i]) * 16 + (near >> 12), model, buffer)
+        bits[i] = bit
+        near += ((bit << 16) - near) >> 5
+    return close_model(model, buffer)
+
+
+@compiled
+def count_bytes(numbers: Any, counts: Any) -> None:
+    """How often each byte occurs. numbers: uint8 [number, byte]; counts: int64 [byte, value], zeros at first."""
+    for i in range(numbers.shape[0]):
+        for k in range(numbers.shape[1]):
+            counts[k, numbers[i, k]] += 1
+
+
+@compiled
 def code_integers(values: Any, hints: Any, n_columns: Any, widest: Any, buffer: Any, reads: Any) -> Any:
     """Bytes used, -1 if impossible. Bit lengths by a mixed binary tree, leading bits by their own, the rest plain."""
     at_a = WEIGHTS + 128 * 5

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -43,19 +43,19 @@ class Ledger:
 
     def __init__(self) -> None:
         self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-        self._counted: tuple[Encoded | None, dict[str, Counts]] = (None, {})
 
     def __len__(self) -> int:
         return len(self.columns["round"])
 
-    def record(self, hop: Hop, message: Message, encoded: Encoded) -> None:
+    def record(self, hop: Hop, message: Message, encoded: Encoded, counts: Mapping[str, Counts] | None = None) -> None:
+        """counts: those of count_fields, where they are known; the same message often goes to many."""
         if hop.direction not in get_args(Direction) or (hop.peer is not None) != (hop.direction == "peer"):
             raise ValueError(f"{hop}: direction is up, down or peer; a peer is named for the last and for it alone")
-        if encoded is not self._counted[0]:  # the same message often goes to many
-            self._counted = (encoded, count_fields(message, encoded))
+        if counts is None:
+            counts = count_fields(message, encoded)
         way = Hop(int(hop.round), hop.step, hop.direction, int(hop.client), None if hop.peer is None else int(hop.peer))
-        for field, counts in self._counted[1].items():
-            self._append(*way, field, *counts)
+        for field, numbers in counts.items():
+            self._append(*way, field, *numbers)
 
     def totals(self, *by: str, **where: Any) -> dict[tuple[Any, ...], Counts]:
         """Sums for each combination of the keys `by` that occurs, sorted; `totals("round", direction="up")`."""
@@ -139,13 +139,16 @@ def pack_bytes(value: Any) -> int:
 
 
 def estimate_entropy_bytes(value: Any) -> float:
+    from laconic.wire import kernels
+
     if not isinstance(value, np.ndarray):
         return pack_bytes(value)
     if value.dtype == bool:
         return entropy_bytes(int(np.count_nonzero(value)), value.size)
     if value.dtype.kind == "f":  # whole floats hardly ever repeat; their leading bytes do
-        rotated = np.ascontiguousarray(rotate(plain(value)).view(np.uint8).reshape(-1, value.itemsize).T)
-        return sum(frequencies_to_bytes(np.bincount(plane)) for plane in rotated)
+        counts = np.zeros((value.itemsize, 256), np.int64)
+        kernels.count_bytes(rotate(plain(value)).view(np.uint8).reshape(-1, value.itemsize), counts)
+        return sum(map(frequencies_to_bytes, counts))
     return frequencies_to_bytes(np.unique(value, return_counts=True)[1])
 
 

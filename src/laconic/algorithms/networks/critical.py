@@ -5,6 +5,7 @@ for the most part, all others with everyone's. The mix of a round waits at the s
 """
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,14 +83,24 @@ def list_places(spec: Spec, part: Part) -> list[slice]:
     return [place for _, place in list_pieces(spec, part)]
 
 
-def go_on(client: Client, start: Start, part: Part) -> None:
+def go_on(client: Client, start: Start, part: Part) -> bool:
+    """Whether it does: not from a start older than what it sent last."""
     if start.values is None or client.critical is None or start.round != client.sent_round:
-        return
+        return False
     shared = client.network.vector[part.mask]
-    shared[~client.critical] = start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
-    if start.critical is not None:
-        shared[client.critical] = start.critical
+    put_start(shared, client.critical, start)
     replace_part(client.network, part, shared)
+    return True
+
+
+def put_start(shared: Vector, critical: Mask, start: Start) -> None:
+    """shared, critical: [entry of the part] as a client sent them last; shared is changed in place."""
+    assert start.values is not None
+    shared[np.flatnonzero(~critical)] = (
+        start.values if start.is_set is None else Sparse(start.is_set, start.values).dense()
+    )
+    if start.critical is not None:
+        shared[np.flatnonzero(critical)] = start.critical
 
 
 # ---------------------------------------------------------------- server
@@ -104,18 +115,19 @@ def mix(
 ) -> list[Start]:
     """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
     alike, everyone = find_alike(overlap, round, alone_after), average(vectors, how)
-    starts = []
-    for i, mask in enumerate(masks):
+
+    def start(i: int, mask: Mask) -> Start:
         partners = [vector for vector, joins in zip(vectors, alike[i], strict=True) if joins]
-        critical = average(partners, how)[mask].astype(DTYPES[down]) if len(partners) > 1 else None
+        critical = average(partners, how)[np.flatnonzero(mask)].astype(DTYPES[down]) if len(partners) > 1 else None
         n_stay = 0 if critical is not None or round > alone_after else int(np.count_nonzero(mask))
-        others = everyone[~mask].astype(DTYPES[down])
+        others = everyone[np.flatnonzero(~mask)].astype(DTYPES[down])
         is_set = others != 0
         if 8 * others.itemsize * (others.size - np.count_nonzero(is_set)) > others.size:  # worth a bit for each
-            starts.append(Start(round, critical, n_stay, is_set, others[is_set]))
-        else:
-            starts.append(Start(round, critical, n_stay, None, others))
-    return starts
+            return Start(round, critical, n_stay, is_set, others[np.flatnonzero(is_set)])
+        return Start(round, critical, n_stay, None, others)
+
+    with ThreadPoolExecutor() as pool:  # while a server mixes, nobody trains
+        return list(pool.map(start, range(len(masks)), masks))
 
 
 def find_alike(overlap: Overlap, round: int, alone_after: int) -> Mask:

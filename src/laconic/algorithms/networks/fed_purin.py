@@ -3,10 +3,12 @@
 round   sampled clients train, score each parameter by how much its loss would change without it, and send the best
 merge   critical parameters: mean over clients that find much the same critical, fewer and fewer of them, none in the
         end; the others: mean over everyone, where what was not sent counts as 0
-sent    up: critical parameters and where they are; down: what changed of them, and the others that are not 0
+sent    up: critical parameters and where they are, coded against what the client went on from;
+        down: what changed of them, and the others that are not 0
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +22,6 @@ from laconic.algorithms.networks.critical import (
     STAY,
     Client,
     Overlap,
-    Server,
     Start,
     check_training,
     choose_critical,
@@ -28,18 +29,25 @@ from laconic.algorithms.networks.critical import (
     list_places,
     measure_overlap,
     mix,
+    put_start,
 )
 from laconic.algorithms.networks.picking import DTYPES, count_due
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
-from laconic.wire import Bits, Floats, Message, Sparse
+from laconic.wire import Message, Sparse
 
 LARGEST_HALF = 65504.0
 
 
 class Critical(Message, is_afresh=True):
-    mask: Bits  # [entry of the part]
-    values: Floats  # [critical entry]
+    entries: Sparse  # [entry of the part]
+
+
+@dataclass
+class Server:
+    spec: Spec
+    starts: dict[ClientId, Start] = field(default_factory=dict)  # for whom is asked next
+    sent: dict[ClientId, Critical] = field(default_factory=dict)  # what such a client will go on from, with its start
 
 
 class FedPURIN(Algorithm):
@@ -65,17 +73,30 @@ class FedPURIN(Algorithm):
         return Server(choose_spec(task, self.training))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        uploads = fleet.ask(self.train, {client: server.starts.pop(client, STAY) for client in fleet.sampled})
-        overlap = measure_overlap([upload.mask for upload in uploads.values()])
+        starts = {client: server.starts.pop(client, STAY) for client in fleet.sampled}
+        sent = {client: server.sent.pop(client, None) for client in fleet.sampled}
+        uploads = fleet.ask(
+            self.train, starts, against=lambda client: self.expect(server.spec, sent[client], starts[client])
+        )
+        overlap = measure_overlap([upload.entries.mask for upload in uploads.values()])
         fleet.note_pairs(list(uploads), overlap=overlap)
         server.starts |= self.mix(uploads, overlap, fleet.round, fleet.averaging)
-        fleet.note(kept=float(np.mean([upload.mask.mean() for upload in uploads.values()])))
+        server.sent |= uploads
+        fleet.note(kept=float(np.mean([upload.entries.mask.mean() for upload in uploads.values()])))
+
+    def expect(self, spec: Spec, sent: Critical | None, start: Start) -> Critical:
+        """What a client goes on from, if all it sent came: its next upload is coded against that."""
+        if sent is None or start.values is None:
+            return self.tell_all(nn.start_vector(spec, self.training.init_seed)[self.part(spec).mask])
+        shared = sent.entries.dense().astype(np.float32, copy=False)
+        put_start(shared, sent.entries.mask, start)
+        return self.tell_all(shared)
 
     def mix(
         self, uploads: Mapping[ClientId, Critical], overlap: Overlap, round: int, how: Averaging = "mean"
     ) -> dict[ClientId, Start]:
-        masks = [upload.mask for upload in uploads.values()]
-        vectors = [Sparse(upload.mask, upload.values.astype(np.float32)).dense() for upload in uploads.values()]
+        masks = [upload.entries.mask for upload in uploads.values()]
+        vectors = [upload.entries.dense().astype(np.float32, copy=False) for upload in uploads.values()]
         starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down, how)
         return dict(zip(uploads, starts, strict=True))
 
@@ -86,9 +107,9 @@ class FedPURIN(Algorithm):
         n_kept = sum(count_due(place.stop - place.start, self.keep) for place in list_places(spec, part))
         n_others = min(part.size - n_kept, (task.n_clients - 1) * n_kept)
         up, down = (DTYPES[kept] for kept in (self.training.up, self.training.down))
-        mask = np.zeros(part.size, np.bool_)
+        mask = np.arange(part.size) < n_kept
         start = Start(0, np.zeros(n_kept, down), 0, mask, np.zeros(n_others, down))
-        return [start, Critical(mask, np.zeros(n_kept, up))]
+        return [start, Critical(Sparse(mask, np.zeros(n_kept, up)))]
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
@@ -97,7 +118,7 @@ class FedPURIN(Algorithm):
     @on_client
     def train(self, client: Client, start: Start, site: Site) -> Critical:
         part = self.part(client.network.spec)
-        go_on(client, start, part)
+        is_known = client.critical is None or go_on(client, start, part)  # to the server, too
         before = client.network.vector[part.mask]
         trained = nn.fit(client.network, site.train, site.rng, self.training)
         after = client.network.vector[part.mask]
@@ -105,7 +126,8 @@ class FedPURIN(Algorithm):
         scores = self.score(gradient if self.pull == "gradient" else after - before, after)
         client.critical = choose_critical(scores, list_places(client.network.spec, part), self.keep)
         client.sent_round = site.round
-        return Critical(client.critical, after[client.critical].astype(DTYPES[self.training.up]))
+        sent = Critical(Sparse.of(after.astype(DTYPES[self.training.up], copy=False), client.critical))
+        return sent.against(self.tell_all(before)) if is_known else sent
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(self.choose(client, self.tested), x)
@@ -117,6 +139,10 @@ class FedPURIN(Algorithm):
     def part(self, spec: Spec) -> Part:
         """All but batch normalisation."""
         return find_part(spec, norms=False, statistics=False)
+
+    def tell_all(self, shared: Vector) -> Critical:
+        """As if all of them were critical."""
+        return Critical(Sparse(np.ones(shared.size, np.bool_), shared.astype(DTYPES[self.training.up], copy=False)))
 
     def score(self, pull: Vector, weights: Vector) -> Vector:
         """[entry] how much the loss would change without it."""
