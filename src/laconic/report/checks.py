@@ -46,6 +46,7 @@ PAIRS = {"round": WHOLE, "name": TEXT, "clients": COUNTS, "values": ROWS}
 TRAFFIC = {"round": WHOLE, "step": TEXT, "direction": DIRECTION, "client": WHOLE, "peer": WHOLE_OR_NULL, "field": TEXT}
 TRAFFIC |= {"sent_bytes": WHOLE, "packed_bytes": WHOLE, "entropy_bytes": AMOUNT, "paper_bits": AMOUNT}
 TIME = {"round": WHOLE, "seconds": AMOUNT, "evaluate_seconds": AMOUNT}
+LETTERS = {"round": WHOLE, "kind": TEXT, "n_letters": WHOLE, "down_bytes": WHOLE, "up_bytes": WHOLE}
 PARTITION = {"classes": LIST, "clients": LIST, "sha256": TEXT}
 SHARES = {"client": WHOLE, "train": COUNTS, "val": COUNTS, "test": COUNTS}
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from laconic.report.checks import (
     LATER,
+    LETTERS,
     LIST,
     MATRIX,
     PAIRS,
@@ -127,6 +128,14 @@ class Partition:
     drifted: Labels | None
 
 
+class Letters(NamedTuple):
+    """Messages of the engine that carried a run over real nodes: replies are up."""
+
+    n_letters: int = 0
+    up_bytes: int = 0
+    down_bytes: int = 0
+
+
 @dataclass(frozen=True)
 class Run:
     folder: Path
@@ -142,6 +151,7 @@ class Run:
     by_field: dict[tuple[str, str, str], Counts]  # (step, direction, field)
     by_client: dict[int, ClientBytes]
     seconds_by_round: dict[int, Seconds]
+    letters: Letters | None  # None: it ran on no real nodes
     is_finished: bool
     status: str
     warnings: tuple[str, ...]
@@ -235,6 +245,7 @@ def read_run(folder: str | Path) -> Run:
         by_field=by_field,
         by_client=by_client,
         seconds_by_round=seconds,
+        letters=read_letters(folder / "letters.jsonl"),
         is_finished=is_finished,
         status=status,
         warnings=doubts if is_finished else (f"{status[0].upper()}{status[1:]}.", *doubts),
@@ -353,6 +364,12 @@ def read_traffic(
             received[line["peer"] if direction == "peer" else line["client"]] += n_bytes
     clients = {client: ClientBytes(sent[client], received[client]) for client in sorted({*sent, *received})}
     return {key: Counts(*total) for key, total in by_field.items()}, clients, dict(by_round)  # type: ignore[arg-type]
+
+
+def read_letters(path: Path) -> Letters | None:
+    """Also of rounds that were played again: they went through the wire."""
+    rows = [line for _, line in read_lines(path, LETTERS)]
+    return Letters(*(sum(row[name] for row in rows) for name in Letters._fields)) if rows else None
 
 
 def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool, str]:
