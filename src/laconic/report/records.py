@@ -78,6 +78,7 @@ class Round:
     notes: dict[str, float | None]
     busiest_bytes: int | None  # of the client that sent and received most; None in records from before it was noted
     budget_bytes: int | None  # most that this could have been
+    n_refused: int | None  # replies that no honest client sends
 
     @property
     def total_bytes(self) -> int:
@@ -393,6 +394,8 @@ def find_lost(rounds: tuple[Round, ...]) -> Iterator[str]:
     n_sampled, n_replied = sum(r.n_sampled for r in rounds), sum(r.n_replied for r in rounds)
     if n_replied < n_sampled:
         yield f"Lost replies: {n_sampled - n_replied} of {n_sampled} never arrived."
+    if n_refused := sum(r.n_refused or 0 for r in rounds):
+        yield f"Refused replies: {n_refused} were not what an honest client sends (events.log names them)."
 
 
 def find_small_tests(scores: tuple[Score, ...]) -> Iterator[str]:
