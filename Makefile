@@ -9,7 +9,7 @@ demo: .venv/ready
 
 # Tests of real nodes mostly wait, so they run beside all others; what they print comes last. They have a Numba cache of
 # their own, for two processes that compile the same function at once may mix up what they keep.
-DEPLOYMENT_TESTS = NUMBA_CACHE_DIR=$(CURDIR)/.venv/numba $(BIN)/pytest -p no:cacheprovider -m deployment tests/deploy
+DEPLOYMENT_TESTS = NUMBA_CACHE_DIR="$(CURDIR)/.venv/numba" $(BIN)/pytest -p no:cacheprovider -m deployment tests/deploy
 
 test: lint browser
 	@$(DEPLOYMENT_TESTS) >.venv/deployment.log 2>&1 </dev/null & beside=$$!; \

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from laconic.algorithm import state_type
-from laconic.algorithms import METHODS, Method, load_method
+from laconic.algorithms import AVERAGINGS, METHODS, Method, load_method
 from laconic.fleets import FLEETS, load_fleet
 from laconic.fleets.host import Reply, Request
 from laconic.runs.config import Config, read_config
@@ -212,6 +212,17 @@ def test_ledger_is_what_was_handed_over_and_metrics_are_the_ledger(
     for way, n_bytes in handed_over.items():
         assert sum(row["sent_bytes"] for row in traffic if row["direction"] == way) == n_bytes
     assert (summary.upload_bytes, summary.download_bytes) == (handed_over["up"], handed_over["down"])
+
+
+@pytest.mark.parametrize("method", AVERAGINGS)
+def test_a_mean_is_taken_as_the_setting_says(method: str, tmp_path: Path) -> None:
+    data, found = make_data(tmp_path, TWO_EACH), []
+    for how in ("mean", AVERAGINGS[method][-1]):
+        sums = ["method.ppa=false"] if method == "fedproto" else []  # which are no means
+        run(configure(method, "local", data, f"fleet.averaging={how}", *sums), tmp_path / how)
+        found.append({name: data for name, data in read_all(tmp_path / how).items() if name.endswith(".safetensors")})
+    assert found[0].keys() == found[1].keys()
+    assert found[0] != found[1]
 
 
 @every_method

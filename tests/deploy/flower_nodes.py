@@ -72,7 +72,7 @@ class Deployment:
 
     def __init__(self, folder: Path, settings: list[str]) -> None:
         """settings: of the data to be shared out."""
-        self.folder, port = folder, find_free_port()
+        self.folder, self.started, port = folder, time.monotonic(), find_free_port()
         command = [LACONIC, "deploy", "init", str(folder), *set_all(settings), "--address", f"127.0.0.1:{port}"]
         made = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stderr

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,8 @@ import pytest
 from laconic.fleets.base import BaseFleet
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.report.page import build_page
+from laconic.report.records import read_run
 from laconic.runs.config import read_config
 from laconic.runs.prepare import ClientData
 from laconic.runs.run import drive, find_conditions
@@ -126,6 +129,23 @@ def test_states_ledger_and_records_equal_the_local_fleets_bit_for_bit(
     method: str, deployment: Deployment, runs: dict[str, Future[Path]]
 ) -> None:
     assert_same_as_here(deployment, method, runs[method].result())
+
+
+def test_the_ledger_is_less_than_flowers_letters_and_these_than_what_crossed_the_socket(
+    deployment: Deployment, runs: dict[str, Future[Path]]
+) -> None:
+    """pytest -s prints them; the report of a run states its own."""
+    crossed, rows = deployment.proxy.count(), []
+    for name, future in runs.items():
+        run = read_run(future.result())
+        assert run.letters is not None
+        rows.append([run.upload_bytes, run.download_bytes, run.letters.up_bytes, run.letters.down_bytes])
+        print(f"{name}: up and down, coded {rows[-1][:2]} B; {run.letters.n_letters} letters {rows[-1][2:]} B")
+        assert f"{run.letters.n_letters} messages of Flower carried it" in build_page([run])
+    up_bytes, down_bytes, up_letters, down_letters = np.sum(rows, axis=0)
+    print(f"socket {crossed} B in {time.monotonic() - deployment.started:.0f} s")
+    assert 0 < up_bytes < up_letters < crossed[0]
+    assert 0 < down_bytes < down_letters < crossed[1]
 
 
 @pytest.mark.parametrize(("has_key", "words"), [(True, "Failed to activate"), (False, "must be registered")])

@@ -1,6 +1,7 @@
 """The fleet over Flower, with Flower's messages but without its processes: those are in tests/deploy."""
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,19 @@ def test_a_node_that_is_gone_is_a_lost_reply_until_it_is_back(tmp_path: Path) ->
     fleet.post.grid.offline = set()
     play_rounds(fleet, 3, 3, server)
     assert not fleet._away
+
+
+def test_each_exchange_is_weighed_with_letters_that_were_sent_again(tmp_path: Path) -> None:
+    method, rows = MeanLabel(), []
+    fleet = open_flower(method, tmp_path, [], lost_replies=0)
+    fleet.post = replace(fleet.post, weighed=rows.append)
+    replies = fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    fleet.post.grid.offline = {102}
+    fleet.evaluate()
+    told, tested = rows
+    assert (told["round"], told["kind"], told["n_letters"]) == (0, "train", 2 * len(replies))
+    assert told["up_bytes"] > fleet.ledger.total(direction="up").sent_bytes > 0
+    assert tested["n_letters"] == 2 * N_CLIENTS  # an error is an answer too
 
 
 LIES = {

@@ -17,6 +17,7 @@ from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.soundness import check_sound
 from laconic.runs.prepare import ClientData
+from laconic.runs.record import describe_round
 from laconic.runs.run import play
 from laconic.wire import Encoded, Floats, Message, Sparse
 
@@ -89,13 +90,15 @@ def test_a_lie_is_refused_by_name_and_the_round_goes_on(
 ) -> None:
     with closing(open_fleet(method)) as fleet:
         corrupt(fleet, step, lie, monkeypatch)
-        server, told = None, []
+        server, told, n_refused = None, [], 0
         for number in range(2):
             fleet.begin(number)
             server, trouble = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
             assert trouble is None
             told += fleet.refused
+            n_refused += describe_round(fleet, None, is_void=False)["n_refused"]
         (line,) = told
+        assert n_refused == 1
         monkeypatch.undo()
         assert f"round 1, client {LIAR}: reply to {step} refused" in line
         assert re.search(words, line), line

@@ -68,7 +68,6 @@ def test_a_mean_falls_for_one_liar_of_six_and_robust_ones_do_not(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_heeds_the_setting_or_refuses_it(method: str) -> None:
-    load_method(method)
     for how in ROBUST:
         settings = [f"method.name={method}", f"fleet.averaging={how}"]
         if how in AVERAGINGS.get(method, ("mean",)):

@@ -87,18 +87,19 @@ def test_a_failed_run_says_why(tmp_path):
     assert read_run(folder).status == "failed after 4 of 4 rounds: out of memory"
 
 
-def test_a_reader_is_warned_of_void_rounds_lost_replies_small_tests_and_unequal_records(tmp_path):
+def test_a_reader_is_warned_of_void_rounds_lost_and_refused_replies_small_tests_and_unequal_records(tmp_path):
     folder = write_run(tmp_path / "run")
     metrics = lines(folder, "metrics.jsonl")
-    metrics[2] |= {"is_void": True, "n_replied": 1}
+    metrics[2] |= {"is_void": True, "n_replied": 1, "n_refused": 3}
     metrics[3]["upload_bytes"] += 5
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in metrics))
     scores = lines(folder, "clients.jsonl")
     scores[-1] |= {"n_test": 7, "n_correct": 7}
     (folder / "clients.jsonl").write_text("".join(json.dumps(line) + "\n" for line in scores))
-    void, lost, small, unequal = read_run(folder).warnings
+    void, lost, refused, small, unequal = read_run(folder).warnings
     assert "1 of 5 rounds were void (2)" in void
     assert "5 of 24 never arrived" in lost
+    assert "3 were not what an honest client sends" in refused
     assert "1 of 6 clients have fewer than 20 test examples (the smallest 7)" in small
     assert "round 3 has" in unequal
 

@@ -21,7 +21,7 @@ from laconic.fleets.host import Home
 from laconic.fleets.store import write_atomically
 from laconic.runs.config import read_config
 from laconic.runs.prepare import ClientData
-from laconic.runs.record import log_event
+from laconic.runs.record import append_lines, log_event
 from laconic.runs.run import drive, find_conditions
 
 GATHER_SECONDS = 120.0  # for all nodes to be there; then the run begins with those that are
@@ -44,6 +44,7 @@ def serve(grid: Grid, context: Context) -> None:
             attempt,
             float(context.run_config["wait-seconds"]),
             lambda line: log_event(folder, line),
+            lambda row: append_lines(folder / "letters.jsonl", [json.dumps(row)]),
         )
         gather(post)
         home = Home(config.method, task, ClientData(()), config.seed, folder / "checkpoints")

@@ -42,6 +42,20 @@ class Post:
     attempt: int  # how often the server has started this run
     wait_seconds: float  # for replies to one request; who takes longer is lost
     say: Callable[[str], None]
+    weighed: Callable[[dict[str, Any]], object] = lambda row: None  # told of each exchange, see Scales
+
+
+class Scales:
+    """Flower's bytes of one exchange, letters that were sent again and errors among them."""
+
+    def __init__(self) -> None:
+        self.n_letters = self.down_bytes = self.up_bytes = 0
+
+    def send(self, letter: Letter) -> None:
+        self.n_letters, self.down_bytes = self.n_letters + 1, self.down_bytes + weigh(letter)
+
+    def receive(self, answer: Letter) -> None:
+        self.n_letters, self.up_bytes = self.n_letters + 1, self.up_bytes + weigh(answer)
 
 
 class FlowerFleet(BaseFleet):
@@ -90,6 +104,15 @@ class FlowerFleet(BaseFleet):
         self, kind: str, contents: Mapping[ClientId, dict[str, Any]]
     ) -> Generator[tuple[ClientId, ConfigRecord]]:
         """Records that come back in time; replies belong to the message that they answer, whoever signs them."""
+        scales = Scales()
+        try:
+            yield from self._correspond(kind, contents, scales)
+        finally:
+            self.post.weighed({"round": self.round, "kind": kind} | vars(scales))
+
+    def _correspond(
+        self, kind: str, contents: Mapping[ClientId, dict[str, Any]], scales: Scales
+    ) -> Generator[tuple[ClientId, ConfigRecord]]:
         stage = Stage(self.post.attempt, self._settled)._asdict() | {"round": self.round}
         deadline, n_sent = time.monotonic() + self.post.wait_seconds, dict.fromkeys(contents, 0)
         waiting: dict[str, ClientId] = {}
@@ -107,12 +130,14 @@ class FlowerFleet(BaseFleet):
                 n_sent[client] += 1
                 content = RecordDict({RECORD: ConfigRecord(contents[client] | stage)})
                 letter = Letter(content, self.post.nodes[client], kind, ttl=left, group_id=str(self.round))
+                scales.send(letter)
                 (letter_id,) = self.post.grid.push_messages([letter])
                 if letter_id:
                     waiting[letter_id] = client
                 else:
                     self.post.say(f"{kind}: the letter to client {client} was not taken; is its node registered?")
             for answer in self.post.grid.pull_messages(list(waiting)) if waiting else ():
+                scales.receive(answer)
                 addressee = waiting.pop(answer.metadata.reply_to_message_id, None)
                 if addressee is None:
                     continue

@@ -40,12 +40,15 @@ ROUND |= dict.fromkeys(("upload_bytes", "download_bytes", "peer_bytes"), WHOLE)
 ROUND |= dict.fromkeys(("paper_upload_bytes", "paper_download_bytes"), AMOUNT)
 ROUND |= {"n_sampled": WHOLE, "n_replied": WHOLE, "is_void": YES_NO, "notes": NUMBERS}
 SCORE = {"round": WHOLE, "client": WHOLE, "n_test": WHOLE, "n_correct": WHOLE, "accuracy": SHARE, "notes": NUMBERS}
-LATER = dict.fromkeys(("busiest_bytes", "budget_bytes"), WHOLE_OR_NULL)  # of a round, but not in the oldest records
+LATER = dict.fromkeys(
+    ("busiest_bytes", "budget_bytes", "n_refused"), WHOLE_OR_NULL
+)  # of a round, but not in the oldest records
 MATRIX = {"round": WHOLE, "name": TEXT, "down": TEXT, "across": TEXT, "rows": COUNTS, "values": ROWS}
 PAIRS = {"round": WHOLE, "name": TEXT, "clients": COUNTS, "values": ROWS}
 TRAFFIC = {"round": WHOLE, "step": TEXT, "direction": DIRECTION, "client": WHOLE, "peer": WHOLE_OR_NULL, "field": TEXT}
 TRAFFIC |= {"sent_bytes": WHOLE, "packed_bytes": WHOLE, "entropy_bytes": AMOUNT, "paper_bits": AMOUNT}
 TIME = {"round": WHOLE, "seconds": AMOUNT, "evaluate_seconds": AMOUNT}
+LETTERS = {"round": WHOLE, "kind": TEXT, "n_letters": WHOLE, "down_bytes": WHOLE, "up_bytes": WHOLE}
 PARTITION = {"classes": LIST, "clients": LIST, "sha256": TEXT}
 SHARES = {"client": WHOLE, "train": COUNTS, "val": COUNTS, "test": COUNTS}
 

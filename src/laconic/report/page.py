@@ -268,6 +268,22 @@ def show_runs(groups: Sequence[Group]) -> str:
     return "".join(show_run(name, run, is_open=len(named) == 1) for name, run in named)
 
 
+def show_letters(run: Run) -> str:
+    """What a run on real nodes cost beside what was coded."""
+    if run.letters is None:
+        return ""
+    ways = (("Up", run.upload_bytes, run.letters.up_bytes), ("Down", run.download_bytes, run.letters.down_bytes))
+    rows = [
+        (way, format_bytes(coded), format_bytes(sent), format_ratio(sent / coded if coded else None))
+        for way, coded, sent in ways
+    ]
+    title = (
+        f"{run.letters.n_letters} messages of Flower carried it, tests and what was sent again among them; "
+        "its polling, requests and TLS come on top (docs/deploy.md)"
+    )
+    return show_table(Cells(("Way", "Coded", "Flower's messages", "Ratio"), rows, title))
+
+
 def show_run(name: str, run: Run, *, is_open: bool) -> str:
     settings = Cells(("Setting", "Value"), [*flatten(run.config).items()], "Configuration")
     environment = {key: str(value) for key, value in run.env.items() if key not in ("schema", "command")}
@@ -278,5 +294,6 @@ def show_run(name: str, run: Run, *, is_open: bool) -> str:
         f"<p>Folder <code>{escape(run.folder.name)}</code>. To repeat it:</p>"
         f'<p class="command"><code>{escape(run.env["command"])}</code>'
         f'<button type="button" class="copy">Copy</button></p>'
+        f"{show_letters(run)}"
         f'<div class="pair">{show_table(settings)}{show_table(machine)}</div></details>'
     )

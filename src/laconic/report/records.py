@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from laconic.report.checks import (
     LATER,
+    LETTERS,
     LIST,
     MATRIX,
     PAIRS,
@@ -77,6 +78,7 @@ class Round:
     notes: dict[str, float | None]
     busiest_bytes: int | None  # of the client that sent and received most; None in records from before it was noted
     budget_bytes: int | None  # most that this could have been
+    n_refused: int | None  # replies that no honest client sends
 
     @property
     def total_bytes(self) -> int:
@@ -127,6 +129,14 @@ class Partition:
     drifted: Labels | None
 
 
+class Letters(NamedTuple):
+    """Messages of the engine that carried a run over real nodes: replies are up."""
+
+    n_letters: int = 0
+    up_bytes: int = 0
+    down_bytes: int = 0
+
+
 @dataclass(frozen=True)
 class Run:
     folder: Path
@@ -142,6 +152,7 @@ class Run:
     by_field: dict[tuple[str, str, str], Counts]  # (step, direction, field)
     by_client: dict[int, ClientBytes]
     seconds_by_round: dict[int, Seconds]
+    letters: Letters | None  # None: it ran on no real nodes
     is_finished: bool
     status: str
     warnings: tuple[str, ...]
@@ -246,6 +257,7 @@ def read_run(folder: str | Path) -> Run:
         by_field=by_field,
         by_client=by_client,
         seconds_by_round=seconds,
+        letters=read_letters(folder / "letters.jsonl"),
         is_finished=is_finished,
         status=status,
         warnings=doubts if is_finished else (f"{status[0].upper()}{status[1:]}.", *doubts),
@@ -366,6 +378,12 @@ def read_traffic(
     return {key: Counts(*total) for key, total in by_field.items()}, clients, dict(by_round)  # type: ignore[arg-type]
 
 
+def read_letters(path: Path) -> Letters | None:
+    """Also of rounds that were played again: they went through the wire."""
+    rows = [line for _, line in read_lines(path, LETTERS)]
+    return Letters(*(sum(row[name] for row in rows) for name in Letters._fields)) if rows else None
+
+
 def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool, str]:
     if (folder / "FAILED.json").exists():
         error = read_json(folder / "FAILED.json", {"error": TEXT})["error"]
@@ -392,6 +410,8 @@ def find_lost(rounds: tuple[Round, ...]) -> Iterator[str]:
     n_sampled, n_replied = sum(r.n_sampled for r in rounds), sum(r.n_replied for r in rounds)
     if n_replied < n_sampled:
         yield f"Lost replies: {n_sampled - n_replied} of {n_sampled} never arrived."
+    if n_refused := sum(r.n_refused or 0 for r in rounds):
+        yield f"Refused replies: {n_refused} were not what an honest client sends (events.log names them)."
 
 
 def find_small_tests(scores: tuple[Score, ...]) -> Iterator[str]:

@@ -115,6 +115,7 @@ def describe_round(fleet: BaseFleet, scores: list[Score] | None, *, is_void: boo
         "n_sampled": len(fleet.sampled) if fleet.round else 0,
         "n_replied": len(fleet.replied.intersection(fleet.sampled)) if fleet.round else 0,
         "n_lost": fleet.n_lost,
+        "n_refused": len(fleet.refused),
         "is_void": is_void,
         "notes": fleet.notes,
     }

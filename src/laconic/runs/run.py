@@ -212,12 +212,12 @@ class _Loop:
         is_last = round == self.config.rounds
         is_evaluated = round > 0 and (is_last or round % self.config.evaluate_every == 0)
         server, trouble = play(method, self.task, server, fleet, is_evaluated=is_evaluated)
+        trained = perf_counter()
+        scores = fleet.evaluate() if is_evaluated else None
         news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
         news += [f"round {round} is void: {trouble}"] if trouble else []
         for line in news:
             self.say(line)
-        trained = perf_counter()
-        scores = fleet.evaluate() if is_evaluated else None
         row = describe_round(fleet, scores, is_void=trouble is not None)
         self.write("metrics.jsonl", [row])
         self.write("clients.jsonl", describe_clients(fleet, scores or []))
