@@ -18,6 +18,7 @@ from laconic.aggregate import mean_of_pairs
 from laconic.algorithm import ClientId, Fleet, Site, Task
 from laconic.networks import Batch, Network, Packed, Spec, Training, Vector
 from laconic.networks.prototypes import Masks, choose_masks, cosines, head_norms, nearest, sum_features
+from laconic.networks.vector import readable
 from laconic.wire import Bits, Floats, Ints, Message
 
 Kept = Literal["fp32", "fp16", "int8"]
@@ -105,18 +106,18 @@ def receive(client: Client, aims: Aims) -> None:
 def pull(client: Client, labels: NDArray[np.int64], *, strength: float, loss: str, in_proportion: bool) -> nn.sgd.Loss:
     """Cross-entropy and the squared distance of features from the target of their class, averaged over dimensions.
 
-    loss: "masked" looks at the kept dimensions alone, "full" draws all others to zero.
+    loss: "masked" looks at the kept dimensions alone, "full" draws all others to zero. Either way the mean is over all
+    dimensions: what is kept is drawn as hard as it is where nothing is left out.
     """
     counts = np.bincount(labels, minlength=len(client.targets))
     shares = counts / max(counts.max(), 1) if in_proportion else np.ones(len(counts))
     weights = torch.from_numpy((shares * client.has_target).astype(np.float32))
     targets = torch.from_numpy(client.targets)
-    looked_at = torch.from_numpy((client.masks if loss == "masked" else np.ones_like(client.masks)).astype(np.float32))
-    looked_at = looked_at / looked_at.sum(dim=1, keepdim=True)
+    looked_at = torch.from_numpy(readable(client.masks) if loss == "masked" else np.ones_like(client.masks))
 
     def total(batch: Batch) -> torch.Tensor:
         squares = (batch.features - targets[batch.labels]) ** 2 * looked_at[batch.labels]
-        return nn.cross_entropy(batch) + strength * (squares.sum(dim=1) * weights[batch.labels]).mean()
+        return nn.cross_entropy(batch) + strength * (squares.mean(dim=1) * weights[batch.labels]).mean()
 
     return total if client.has_target.any() else nn.cross_entropy
 
