@@ -1,5 +1,7 @@
 """FedProto and FedTGP, with what may travel sparsely, privately and in proportion."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -164,6 +166,43 @@ def test_no_message_shows_a_class_count_and_how_many_examples_there_are_only_whe
     reply = protos.train(client, offer(start_server(TASK, 8, 8), [0], "fp32")[0], site([0, 0, 0, 1]))
     assert reply.held.tolist() == [True, True, False, False]
     assert reply.n_examples == (4 if ppa else None)
+
+
+@pytest.mark.parametrize("kind", [FedProto, FedTGP])
+@pytest.mark.parametrize("kept", ["fp32", "int8"])
+def test_with_ppa_a_client_sends_which_classes_it_has_their_sums_and_how_many_examples_in_all(
+    kind: type, kept: str
+) -> None:
+    protos = method(kind, ppa=True, cps_dims=2, kept=kept)
+    labels = [[0, 0, 0, 1], [1, 1, 2, 2, 2], [3] * 7]
+    fleet = fleet_of(protos, labels)
+    fleet.begin(0)
+    server = protos.start_server(fleet.home.task, fleet)
+    for number in (1, 2):
+        fleet.begin(number)
+        protos.run_round(server, fleet)
+    protos.deliver(server, fleet)
+    rows = [json.loads(line) for line in fleet.ledger.to_jsonl()]
+    fields = {row["field"] for row in rows if row["direction"] == "up" and row["sent_bytes"]}
+    values = {"exact"} if kept == "fp32" else {"levels", "scales"}
+    assert fields == {"held", "n_examples", "(envelope)"} | values
+    assert all(row["sent_bytes"] < 3 for row in rows if row["field"] == "n_examples")  # one number
+
+
+@pytest.mark.parametrize("kind", [FedProto, FedTGP])
+def test_fewer_bits_are_noted_with_what_they_take_of_the_targets(kind: type) -> None:
+    errors, sent = {}, {}
+    for kept in ("fp32", "fp16", "int8"):
+        protos = kind(training=TRAINING, n_features=64, cps_dims=64, kept=kept)
+        fleet = fleet_of(protos, [[0, 1] * 8, [1, 2] * 8])
+        fleet.begin(0)
+        server = protos.start_server(fleet.home.task, fleet)
+        fleet.begin(1)
+        protos.run_round(server, fleet)
+        protos.deliver(server, fleet)
+        errors[kept], sent[kept] = fleet.notes["prototype_error"], fleet.ledger.total().sent_bytes
+    assert errors["fp32"] == 0 < errors["fp16"] < 1e-3 < errors["int8"] < 1e-2
+    assert sent["fp32"] > sent["fp16"] > sent["int8"]
 
 
 def test_a_tenth_of_the_dimensions_counts_a_tenth_and_takes_a_tenth_but_for_what_frames_messages() -> None:

@@ -20,6 +20,7 @@ from laconic.algorithms.networks.prototyping import (
     Means,
     Server,
     average,
+    bring_up_to_date,
     check_dims,
     choose_specs,
     classify,
@@ -27,7 +28,6 @@ from laconic.algorithms.networks.prototyping import (
     gather_points,
     list_messages,
     mark_held,
-    note_targets,
     offer,
     pull,
     receive,
@@ -76,9 +76,7 @@ class FedProto(Algorithm):
         return sums * (len(sums) / max(count_examples(replies), 1)), n_senders > 0
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server, fleet.everyone, self.kept, to_holders=False)
-        mark_held(server, fleet.ask(self.install, news, at_least=0))
-        note_targets(server, fleet)
+        bring_up_to_date(server, fleet, self.install, self.kept)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, self.n_features, self.cps_dims, self.kept)

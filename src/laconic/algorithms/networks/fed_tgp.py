@@ -19,6 +19,7 @@ from laconic.algorithms.networks.prototyping import (
     Client,
     Kept,
     Means,
+    bring_up_to_date,
     check_dims,
     choose_specs,
     classify,
@@ -26,7 +27,6 @@ from laconic.algorithms.networks.prototyping import (
     gather_points,
     list_messages,
     mark_held,
-    note_targets,
     offer,
     pull,
     receive,
@@ -100,9 +100,7 @@ class FedTGP(Algorithm):
         return points, labels
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.exchange, fleet.everyone, self.kept, to_holders=False)
-        mark_held(server.exchange, fleet.ask(self.install, news, at_least=0))
-        note_targets(server.exchange, fleet)
+        bring_up_to_date(server.exchange, fleet, self.install, self.kept)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, self.n_features, self.cps_dims, self.kept)

@@ -5,7 +5,7 @@ message shows how many examples of a class a client has (PPA), and a client hold
 has of their classes (CPKD).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -180,12 +180,24 @@ def mark_held(server: Server, clients: Iterable[ClientId]) -> None:
     server.held_by |= dict.fromkeys(clients, server.version)
 
 
-def note_targets(server: Server, fleet: Fleet) -> None:
-    """For the record: the targets, and how alike they are."""
+def bring_up_to_date(server: Server, fleet: Fleet, install: Callable[[Client, Aims, Site], None], kept: Kept) -> None:
+    """Everyone gets the latest targets; they are recorded, how alike they are, and what rounding takes of them."""
+    mark_held(server, fleet.ask(install, offer(server, fleet.everyone, kept, to_holders=False), at_least=0))
     shown = server.targets[:MOST_NOTED]
     fleet.note_matrix("class", "dimension", prototypes=shown)
     fleet.note_matrix("class", "class", prototype_cosine=cosines(shown))
-    fleet.note(prototype_cosine=mean_of_pairs(cosines(server.targets[server.has_target])))
+    targets = server.targets[server.has_target]
+    fleet.note(
+        prototype_cosine=mean_of_pairs(cosines(targets)),
+        prototype_error=find_error(targets, server.masks[server.has_target], kept),
+    )
+
+
+def find_error(rows: Vector, masks: Masks, kept: Kept) -> float:
+    """Length of what rounding takes, as a share of the rows' own."""
+    exact, starts = rows[masks].astype(np.float64), find_starts(masks)
+    lost = nn.unpack(write_rows(rows, masks, kept), starts) - exact
+    return float(np.linalg.norm(lost) / max(np.linalg.norm(exact), 1e-30))
 
 
 def list_messages(task: Task, n_features: int, cps_dims: int, kept: Kept) -> list[Message]:
