@@ -14,7 +14,7 @@ PUBLISHED = {  # parameters of the papers' networks for 1000 classes, and featur
     "efficientnet": (5_288_548, 1280),
     "shufflenetv2": (2_278_604, 1024),
 }
-SMALL = ("mobile-small", "shuffle-small")
+SMALL = ("mobile-small", "shuffle-small", "mobilenetv2-slim", "efficientnet-slim", "shufflenetv2-slim")
 
 
 @pytest.mark.parametrize("model", PUBLISHED)

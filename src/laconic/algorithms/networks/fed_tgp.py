@@ -53,7 +53,7 @@ class FedTGP(Algorithm):
     n_features: int = 500  # d: dimensions of a prototype
     pull: float = 1.0  # lambda: of the squared distance from the target, averaged over dimensions
     cps_dims: int = 500  # s: dimensions of a class that travel (CPS); n_features or more: all
-    cps_loss: Literal["masked", "full"] = "masked"  # the distance looks at these alone, or draws all others to zero
+    cps_loss: Literal["masked", "full"] = "full"  # features are drawn to zero elsewhere, or left free ("masked")
     ppa: bool = False  # sums travel instead of means, so that no message shows how many examples a class has
     cpkd: bool = False  # clients hold to a target in proportion to what they have of its class
     kept: Kept = "fp32"  # precision of prototypes, both ways
