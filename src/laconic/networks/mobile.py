@@ -4,11 +4,28 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
+
+
+class Conv(nn.Conv2d):
+    """torch's, by shorter ways for the dots that small images become: three quarters of the time in training."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        half = self.kernel_size[0] // 2
+        if half == 0 and self.stride == (1, 1) and self.groups == 1:
+            # channels lie last, so this is a product of two matrices as they are
+            return F.linear(x.permute(0, 2, 3, 1), self.weight.flatten(1), self.bias).permute(0, 3, 1, 2)
+        reach = min(half, max(x.shape[2:]) - 1)  # weights further out meet nothing but padding
+        inner = slice(half - reach, half + reach + 1)
+        weight = self.weight[:, :, inner, inner]
+        if reach == 0 and self.bias is None and self.groups == self.in_channels == self.out_channels:
+            return x * weight.view(1, -1, 1, 1)
+        return F.conv2d(x, weight, self.bias, self.stride, reach, groups=self.groups)
 
 
 def conv_norm(n_in: int, n_out: int, side: int, *, stride: int = 1, groups: int = 1) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(n_in, n_out, side, stride, padding=side // 2, groups=groups, bias=False), nn.BatchNorm2d(n_out)
+        Conv(n_in, n_out, side, stride, padding=side // 2, groups=groups, bias=False), nn.BatchNorm2d(n_out)
     )
 
 
@@ -19,9 +36,9 @@ class Squeeze(nn.Module):
         super().__init__()
         self.weigh = nn.Sequential(
             nn.AdaptiveAvgPool2d(1),
-            nn.Conv2d(n_channels, n_inner, 1),
+            Conv(n_channels, n_inner, 1),
             nn.SiLU(),
-            nn.Conv2d(n_inner, n_channels, 1),
+            Conv(n_inner, n_channels, 1),
             nn.Sigmoid(),
         )
 

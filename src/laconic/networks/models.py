@@ -201,6 +201,11 @@ MODELS: dict[str, Maker] = {
     "shufflenetv2": shuffled((24, 116, 232, 464), (4, 8, 4), 1024),
     "mobile-small": mobile(((1, 8, 1, 1, 3), (2, 16, 1, 2, 3)), 32),
     "shuffle-small": shuffled((8, 16), (2,), 32),
+    # the four kinds of Table 1 of CPS, PPA and CPKD, slim: a fifth of the time, for comparisons on a small machine
+    "resnet8-slim": residual(16, 32, 64),
+    "mobilenetv2-slim": mobile(((1, 8, 1, 1, 3), (4, 16, 1, 2, 3), (4, 32, 1, 2, 3)), 256),
+    "efficientnet-slim": mobile(((1, 8, 1, 1, 3), (4, 16, 1, 2, 5), (4, 32, 1, 2, 5)), 256, squeeze=True),
+    "shufflenetv2-slim": shuffled((16, 32, 64), (2, 2), 256),
     "vgg8": vgg([16], [32], [64], [128], [128], hidden=[128, 128]),
     "vgg16": vgg([64] * 2, [128] * 2, [256] * 3, [512] * 3, [512] * 3, hidden=[512, 512]),
 }

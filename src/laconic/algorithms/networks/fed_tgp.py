@@ -19,6 +19,7 @@ from laconic.algorithms.networks.prototyping import (
     Client,
     Kept,
     Means,
+    bring_up_to_date,
     check_dims,
     choose_specs,
     classify,
@@ -26,7 +27,6 @@ from laconic.algorithms.networks.prototyping import (
     gather_points,
     list_messages,
     mark_held,
-    note_targets,
     offer,
     pull,
     receive,
@@ -53,7 +53,7 @@ class FedTGP(Algorithm):
     n_features: int = 500  # d: dimensions of a prototype
     pull: float = 1.0  # lambda: of the squared distance from the target, averaged over dimensions
     cps_dims: int = 500  # s: dimensions of a class that travel (CPS); n_features or more: all
-    cps_loss: Literal["masked", "full"] = "masked"  # the distance looks at these alone, or draws all others to zero
+    cps_loss: Literal["masked", "full"] = "full"  # features are drawn to zero elsewhere, or left free ("masked")
     ppa: bool = False  # sums travel instead of means, so that no message shows how many examples a class has
     cpkd: bool = False  # clients hold to a target in proportion to what they have of its class
     kept: Kept = "fp32"  # precision of prototypes, both ways
@@ -100,9 +100,7 @@ class FedTGP(Algorithm):
         return points, labels
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        news = offer(server.exchange, fleet.everyone, self.kept, to_holders=False)
-        mark_held(server.exchange, fleet.ask(self.install, news, at_least=0))
-        note_targets(server.exchange, fleet)
+        bring_up_to_date(server.exchange, fleet, self.install, self.kept)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return list_messages(task, self.n_features, self.cps_dims, self.kept)

@@ -5,7 +5,7 @@ message shows how many examples of a class a client has (PPA), and a client hold
 has of their classes (CPKD).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from laconic.aggregate import Averaging, mean_of, mean_of_pairs
 from laconic.algorithm import ClientId, Fleet, Site, Task
 from laconic.networks import Batch, Network, Packed, Spec, Training, Vector
 from laconic.networks.prototypes import Masks, choose_masks, cosines, head_norms, nearest, sum_features
+from laconic.networks.vector import readable
 from laconic.wire import Bits, Floats, Ints, Message
 
 Kept = Literal["fp32", "fp16", "int8"]
@@ -105,18 +106,18 @@ def receive(client: Client, aims: Aims) -> None:
 def pull(client: Client, labels: NDArray[np.int64], *, strength: float, loss: str, in_proportion: bool) -> nn.sgd.Loss:
     """Cross-entropy and the squared distance of features from the target of their class, averaged over dimensions.
 
-    loss: "masked" looks at the kept dimensions alone, "full" draws all others to zero.
+    loss: "masked" looks at the kept dimensions alone, "full" draws all others to zero. Either way the mean is over all
+    dimensions: what is kept is drawn as hard as it is where nothing is left out.
     """
     counts = np.bincount(labels, minlength=len(client.targets))
     shares = counts / max(counts.max(), 1) if in_proportion else np.ones(len(counts))
     weights = torch.from_numpy((shares * client.has_target).astype(np.float32))
     targets = torch.from_numpy(client.targets)
-    looked_at = torch.from_numpy((client.masks if loss == "masked" else np.ones_like(client.masks)).astype(np.float32))
-    looked_at = looked_at / looked_at.sum(dim=1, keepdim=True)
+    looked_at = torch.from_numpy(readable(client.masks) if loss == "masked" else np.ones_like(client.masks))
 
     def total(batch: Batch) -> torch.Tensor:
         squares = (batch.features - targets[batch.labels]) ** 2 * looked_at[batch.labels]
-        return nn.cross_entropy(batch) + strength * (squares.sum(dim=1) * weights[batch.labels]).mean()
+        return nn.cross_entropy(batch) + strength * (squares.mean(dim=1) * weights[batch.labels]).mean()
 
     return total if client.has_target.any() else nn.cross_entropy
 
@@ -179,12 +180,24 @@ def mark_held(server: Server, clients: Iterable[ClientId]) -> None:
     server.held_by |= dict.fromkeys(clients, server.version)
 
 
-def note_targets(server: Server, fleet: Fleet) -> None:
-    """For the record: the targets, and how alike they are."""
+def bring_up_to_date(server: Server, fleet: Fleet, install: Callable[[Client, Aims, Site], None], kept: Kept) -> None:
+    """Everyone gets the latest targets; they are recorded, how alike they are, and what rounding takes of them."""
+    mark_held(server, fleet.ask(install, offer(server, fleet.everyone, kept, to_holders=False), at_least=0))
     shown = server.targets[:MOST_NOTED]
     fleet.note_matrix("class", "dimension", prototypes=shown)
     fleet.note_matrix("class", "class", prototype_cosine=cosines(shown))
-    fleet.note(prototype_cosine=mean_of_pairs(cosines(server.targets[server.has_target])))
+    targets = server.targets[server.has_target]
+    fleet.note(
+        prototype_cosine=mean_of_pairs(cosines(targets)),
+        prototype_error=find_error(targets, server.masks[server.has_target], kept),
+    )
+
+
+def find_error(rows: Vector, masks: Masks, kept: Kept) -> float:
+    """Length of what rounding takes, as a share of the rows' own."""
+    exact, starts = rows[masks].astype(np.float64), find_starts(masks)
+    lost = nn.unpack(write_rows(rows, masks, kept), starts) - exact
+    return float(np.linalg.norm(lost) / max(np.linalg.norm(exact), 1e-30))
 
 
 def list_messages(task: Task, n_features: int, cps_dims: int, kept: Kept) -> list[Message]:
