@@ -4,6 +4,7 @@ import operator
 import struct
 import types
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import (
@@ -68,6 +69,7 @@ class Message:
     schema: ClassVar[tuple[Field, ...]] = ()
     paper_bits: ClassVar[Mapping[str, PaperBits]] = {}
     is_afresh: ClassVar[bool] = False
+    limits: ClassVar[Mapping[str, int]] = {}
 
     def __init_subclass__(
         cls, paper_bits: Mapping[str, PaperBits] | None = None, is_afresh: bool = False, **kwargs: Any
@@ -101,6 +103,12 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside
 
+    def limited(self, **limits: int) -> Self:
+        """The same, to bound its bytes by: whole numbers in these fields never lie beyond ± so much."""
+        noted = copy(self)
+        object.__setattr__(noted, "limits", limits)
+        return noted
+
     def snapshot(self) -> Self:
         """An equal message that stays as it is: its arrays are its own and cannot be written to."""
         return type(self)(**{name: keep(getattr(self, name)) for name, _, _ in self.schema})
@@ -119,7 +127,7 @@ def keep(value: Any) -> Any:
 
 
 def read_annotation(cls: type, name: str, annotation: Any) -> Field:
-    if name in ("schema", "paper_bits", "is_afresh"):
+    if name in ("schema", "paper_bits", "is_afresh", "limits"):
         raise TypeError(f"{cls.__name__}.{name}: messages use that name themselves")
     parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     optional = len(parts) == 2 and types.NoneType in parts
