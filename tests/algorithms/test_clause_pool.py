@@ -7,7 +7,8 @@ import pytest
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Site, Task, bound_bytes
-from laconic.algorithms.tsetlin.clause_pool import BLENDS, Change, ClausePool, Head, Member, Offer, Server
+from laconic.algorithms.tsetlin.clause_pool import BLENDS, Change, ClausePool, Head, Offer, Server
+from laconic.algorithms.tsetlin.members import Member, Members
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -76,7 +77,7 @@ def test_offers_stand_side_by_side_and_late_joiners_bring_only_their_own_to_the_
     assert server.pool.clauses.argmax(axis=1).tolist() == [3, 4, 3]  # nothing is merged
     first = METHOD.find_news(server, [0, 2])
     assert first[0] is first[2]  # the same for both, so that it is encoded once
-    server.members[0].told = server.members[2].told = 3
+    server.members.by_id[0].told = server.members.by_id[2].told = 3
     server.head += 1
     METHOD.take_offer(server, 1, make_offer([7], [2]), round=5)
     assert server.head[0].tolist() == [1, 1, 1, 1, 0]  # bias, three old slots, a new one
@@ -109,7 +110,7 @@ def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest()
     METHOD.take_offer(server, 1, make_offer([], [1], n_examples=10), round=1)
     a = Change(None, np.array([[2, 4], [4, 0]]), np.array([0, -1]), NONE_RIGHT)  # scales 1 and 1/2
     b = Change(None, np.array([[6, 2]]), np.array([1]), NONE_RIGHT)  # scale 2
-    server.members[0].told = server.members[1].told = 1
+    server.members.by_id[0].told = server.members.by_id[1].told = 1
     METHOD.merge(server, {0: a, 1: b})
     assert server.head.tolist() == [[2, 4], [4.5, 1], [0, 0]]  # (30 * 2 + 10 * 12) / 40, (30 * 0 + 10 * 4) / 40
     METHOD.merge(server, {1: b})
@@ -122,7 +123,7 @@ def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest()
 
 def test_blend_is_the_one_that_most_validation_examples_of_all_favour() -> None:
     server = make_server()
-    server.members = {k: Member(np.array([True, False, False]), 1, 9, 1) for k in (0, 1)}
+    server.members.by_id = {k: Member(np.array([True, False, False]), 1, 9, 1) for k in (0, 1)}
     METHOD.merge(server, {0: Change(None, *EMPTY_ROWS, NONE_RIGHT)})
     assert server.blend == 1  # nobody has validation examples
     METHOD.merge(
@@ -219,7 +220,7 @@ def test_a_refresh_that_is_lost_is_asked_for_again_before_the_head() -> None:
         method.run_round(server, fleet)
     fleet.close()
     assert len(server.pool.clauses) == 8
-    assert min(member.offered for member in server.members.values()) > 4
+    assert min(member.offered for member in server.members.by_id.values()) > 4
 
 
 def play(method: ClausePool, n_rounds: int, fleet: LocalFleet) -> tuple[Server, list[int], list[int]]:
@@ -243,7 +244,7 @@ def test_clients_follow_a_drift_of_their_classes_with_and_without_a_new_pool(ref
     method = ClausePool(**SMALL, refresh_every=refresh_every)
     server, _, right = play(method, 14, make_fleet(method, (4, make_parts(shift=1))))
     assert np.mean(right[5:]) > 65  # of 72; two rounds later
-    assert [member.holds.tolist() for member in server.members.values()] == [
+    assert [member.holds.tolist() for member in server.members.by_id.values()] == [
         [False, True, True], [True, False, True], [True, True, False], [False, True, True]
     ]  # fmt: skip
     assert len(server.pool.clauses) == 8  # replaced, not heaped up
@@ -266,11 +267,11 @@ def test_clients_that_came_together_are_refreshed_apart() -> None:
     server = make_server()
     for client in range(4):
         method.take_offer(server, client, make_offer([client], [0]), round=1)
-    due = [[k for k in range(4) if method.is_due(server.members[k], number)] for number in (2, 3, 4, 5)]
+    due = [[k for k in range(4) if server.members.is_due(k, number, 4)] for number in (2, 3, 4, 5)]
     assert due == [[3], [2, 3], [1, 2, 3], [0, 1, 2, 3]]  # asked in turn, each would be due alone
     method.take_offer(server, 3, make_offer([3], [0]), round=2)
-    assert not method.is_due(server.members[3], 5)
-    assert method.is_due(server.members[3], 6)
+    assert not server.members.is_due(3, 5, 4)
+    assert server.members.is_due(3, 6, 4)
 
 
 def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> None:
@@ -279,30 +280,29 @@ def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> 
     server, sent, right = play(method, 12, fleet)
     assert sent[0] > 0 == sent[-1]
     assert right[-1] == right[-2] > 65
-    end = server.best_round + method.patience
+    end = server.members.best_round + method.patience
     assert [n_bytes > 0 for n_bytes in sent] == [number <= end for number in range(1, 13)]
     method.take_offer(server, 3, make_offer([5], [0]), round=13)
-    assert method.is_wanted(server, 0, 14)
+    assert server.members.is_wanted(0, 14, 3)
 
 
 def test_at_the_end_whoever_was_away_still_gets_the_head_once() -> None:
     method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2, patience=4)
     server, sent, _ = play(method, 60, make_fleet(method, participation=0.5))
-    end = server.best_round + method.patience
-    assert min(member.heard for member in server.members.values()) >= end
+    end = server.members.best_round + method.patience
+    assert min(member.heard for member in server.members.by_id.values()) >= end
     assert sent[-1] == 0
 
 
 def test_progress_is_of_all_who_were_ever_heard_whoever_takes_part() -> None:
-    server = make_server()
-    server.members = {k: Member(np.array([True, False, False]), 1, 10, 1) for k in (0, 1)}
-    change = {share: Change(None, *EMPTY_ROWS, np.full(len(BLENDS), share)) for share in (2, 8, 9)}
-    METHOD.see_progress(server, {0: change[8], 1: change[2]}, 1)
-    assert (server.best, server.best_round) == (0.5, 1)
-    METHOD.see_progress(server, {0: change[8]}, 2)  # no better, though 80 % of those who took part
-    assert (server.best, server.best_round) == (0.5, 1)
-    METHOD.see_progress(server, {1: change[9]}, 3)
-    assert (server.best, server.best_round) == (0.85, 3)
+    holds, seen = np.array([True, False, False]), []
+    members = Members({k: Member(holds, 1, 10, 1) for k in (0, 1)})
+    for number, right in enumerate(({0: 8, 1: 2}, {0: 8}, {1: 9}), start=1):
+        for client, n_right in right.items():
+            members.by_id[client].n_right, members.by_id[client].heard = np.array([n_right, 0]), number
+        members.see_progress(number)
+        seen.append((members.best, members.best_round))
+    assert seen == [(0.5, 1), (0.5, 1), (0.85, 3)]  # the second is no better, though 80 % of those who took part
 
 
 def test_a_pool_may_arrive_in_portions_and_each_clause_is_learned_by_those_who_know_it() -> None:
@@ -314,7 +314,7 @@ def test_a_pool_may_arrive_in_portions_and_each_clause_is_learned_by_those_who_k
     for _ in range(3):
         for news in METHOD.find_news(server, [1]).values():
             METHOD.take_clauses(client, news, make_site([1, 2]))
-            server.members[1].told = int(server.pool.serials[news.is_new].max())
+            server.members.by_id[1].told = int(server.pool.serials[news.is_new].max())
         slots = METHOD.tell_head(server, 1).slots
         told.append(None if slots is None else slots.tolist())
     assert told == [[True, True, False, False], [True, True, True, False], [True, True, True, False]]
@@ -322,7 +322,7 @@ def test_a_pool_may_arrive_in_portions_and_each_clause_is_learned_by_those_who_k
     assert client.head.shape[1] == 4  # bias and three slots
     a = Change(None, np.array([[0, 0, 0], [2, 2, 2]]), np.array([0, 0]), NONE_RIGHT)
     b = Change(None, np.array([[6, 6, 6, 6]]), np.array([0]), NONE_RIGHT)
-    server.members[0].told = 2
+    server.members.by_id[0].told = 2
     METHOD.merge(server, {0: a, 1: b})
     assert server.head[1].tolist() == [3, 3, 3, 6, 0]  # (30 * 2 + 10 * 6) / 40; the third slot is known to one alone
 

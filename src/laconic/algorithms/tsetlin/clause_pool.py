@@ -19,6 +19,7 @@ from laconic import tsetlin as tm
 from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, check_shape, count_affordable, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import choose_shape
+from laconic.algorithms.tsetlin.members import Member, Members
 from laconic.algorithms.tsetlin.own_model import OwnModel, build_own, find_classes, look, train_own
 from laconic.algorithms.tsetlin.pool import Pool, choose_news, empty_pool, write_offer
 from laconic.tsetlin.clauses import MAX_SPREAD
@@ -27,7 +28,6 @@ from laconic.wire import EMPTY, Bits, Ints, Message
 EXPONENT_LIMIT = 2 * linear.GRID_BITS  # of a change's scale; beyond it there is nothing to learn
 BLENDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # tried on validation examples
 LEAST_TOLD = 20  # clauses a round; with fewer, a pool would take too long to arrive
-LEAST_GAIN = 0.001  # share of validation examples; less is no progress
 
 
 class Limits(NamedTuple):
@@ -70,17 +70,6 @@ class Change(Message):
 
 
 @dataclass
-class Member:
-    holds: NDArray[np.bool_]  # [class]
-    n_examples: int
-    n_val: int
-    offered: int  # round from which its offer ages
-    told: int = 0  # serial up to which it has the pool
-    heard: int = 0  # round of its last change
-    n_right: Ints = field(default_factory=lambda: np.zeros(len(BLENDS), np.int64))  # [blend] then
-
-
-@dataclass
 class Server:
     pool: Pool
     n_known: int  # slots that a client may get to know
@@ -88,9 +77,7 @@ class Server:
     head: linear.Matrix  # [class, 1 + slot]
     speed: linear.Matrix  # likewise; momentum
     blend: float = 1.0
-    best: float = 0.0  # share of all validation examples guessed right, when it last rose
-    best_round: int = 0
-    members: dict[ClientId, Member] = field(default_factory=dict)
+    members: Members = field(default_factory=Members)
 
     def check_offer(self, _: Message, offer: Offer) -> None:
         check_shape("clauses", offer.clauses, (len(offer.clauses), self.pool.clauses.shape[1]))
@@ -152,57 +139,41 @@ class ClausePool(Algorithm):
         if not self.share:
             fleet.ask(self.learn_alone, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
             return
-        due = [client for client in fleet.sampled if self.is_due(server.members.get(client), fleet.round)]
+        members, now = server.members, fleet.round
+        due = [client for client in fleet.sampled if members.is_due(client, now, self.refresh_every)]
         offers = fleet.ask(self.offer, dict.fromkeys(due, EMPTY), at_least=0, check=server.check_offer)
         for client, offer in offers.items():
-            self.take_offer(server, client, offer, fleet.round)
+            self.take_offer(server, client, offer, now)
         known = [client for client in fleet.sampled if client not in due or client in offers]
-        asked = [client for client in known if self.is_wanted(server, client, fleet.round)]
+        asked = [client for client in known if members.is_wanted(client, now, self.patience)]
         news = self.find_news(server, asked)
         for client in fleet.ask(self.take_clauses, news, at_least=0):
-            server.members[client].told = int(server.pool.serials[news[client].is_new].max())
+            members.by_id[client].told = int(server.pool.serials[news[client].is_new].max())
         heads = {client: self.tell_head(server, client) for client in asked}
         changes = fleet.ask(self.improve, heads, at_least=0, check=self.check_change)
         self.merge(server, changes)
-        self.see_progress(server, changes, fleet.round)
-        fleet.note(n_pooled=len(server.pool.clauses), blend=server.blend, n_asked=len(asked), share_right=server.best)
-
-    def is_wanted(self, server: Server, client: ClientId, round: int) -> bool:
-        """While there is progress; afterwards until it has had its last head."""
-        end = server.best_round + self.patience
-        return not self.patience or round <= end or server.members[client].heard < end
-
-    def see_progress(self, server: Server, changes: Mapping[ClientId, Change], round: int) -> None:
-        """By what everyone guessed right when last heard of, so that it does not matter who takes part."""
         for client, change in changes.items():
-            member = server.members[client]
-            member.n_right, member.heard = change.n_right, round
+            member = members.by_id[client]
+            member.n_right, member.heard = change.n_right, now
             member.holds = member.holds if change.holds is None else change.holds
-        heard = [member for member in server.members.values() if member.heard]
-        n_right = np.sum([member.n_right for member in heard], axis=0).max(initial=0)
-        share = float(n_right / max(1, sum(member.n_val for member in heard)))
-        if share > server.best + LEAST_GAIN:
-            server.best, server.best_round = share, round
-
-    def is_due(self, member: Member | None, round: int) -> bool:
-        return member is None or 0 < self.refresh_every <= round - member.offered
+        members.see_progress(now)
+        fleet.note(n_pooled=len(server.pool.clauses), blend=server.blend, n_asked=len(asked), share_right=members.best)
 
     def take_offer(self, server: Server, client: ClientId, offer: Offer, round: int) -> None:
-        """What the head knew of its slots is forgotten, and all go on: there is something new to learn."""
+        """What the head knew of its slots is forgotten."""
         slots = write_offer(server.pool, client, tm.Clauses(offer.clauses, offer.scales))
         n_more = 1 + len(server.pool.owners) - server.head.shape[1]
         server.head, server.speed = (np.pad(old, ((0, 0), (0, n_more))) for old in (server.head, server.speed))
         server.head[:, 1 + slots] = server.speed[:, 1 + slots] = 0
-        known = server.members.get(client)
+        known = server.members.by_id.get(client)
         # those who came together are refreshed apart, or the head would have to begin anew
         offered = round if known else round - client % max(1, self.refresh_every)
         told = known.told if known else 0
-        server.members[client] = Member(offer.holds, offer.n_examples, offer.n_val, offered, told)
-        server.best, server.best_round = 0.0, round
+        server.members.add(client, Member(offer.holds, offer.n_examples, offer.n_val, offered, told), round)
 
     def find_news(self, server: Server, clients: list[ClientId]) -> dict[ClientId, Clauses]:
         """For those who lack some and may know more: the next in the order of writing."""
-        told, pool = {client: server.members[client].told for client in clients}, server.pool
+        told, pool = {client: server.members.by_id[client].told for client in clients}, server.pool
         masks = {serial: choose_news(pool, serial, server.n_told, server.n_known) for serial in set(told.values())}
         news = {
             serial: Clauses(mask, pool.clauses[mask], pool.scales[mask]) for serial, mask in masks.items() if mask.any()
@@ -211,13 +182,13 @@ class ClausePool(Algorithm):
 
     def tell_head(self, server: Server, client: ClientId) -> Head:
         rows, exponents = linear.quantise(server.head[self.find_mine(server, client)], self.limits.head)
-        member = server.members[client]
+        member = server.members.by_id[client]
         slots = server.pool.serials <= member.told
         return Head(member.holds, None if slots.all() else slots, rows, exponents, server.blend)
 
     def find_mine(self, server: Server, client: ClientId) -> linear.Block:
         """The classes that it holds and the slots that it knows, in the head."""
-        member = server.members[client]
+        member = server.members.by_id[client]
         return np.ix_(member.holds, np.append(True, server.pool.serials <= member.told))
 
     def merge(self, server: Server, changes: Mapping[ClientId, Change]) -> None:
@@ -225,7 +196,7 @@ class ClausePool(Algorithm):
             (self.find_mine(server, client), linear.dequantise(change.rows, change.exponents))
             for client, change in changes.items()
         ]
-        sizes = [server.members[client].n_examples for client in changes]
+        sizes = [server.members.by_id[client].n_examples for client in changes]
         mean, is_held = linear.average_blocks(server.head.shape, blocks, sizes)
         # what nobody spoke of keeps its speed for later, and rests
         server.speed = np.where(is_held, self.momentum * server.speed + mean, server.speed)
