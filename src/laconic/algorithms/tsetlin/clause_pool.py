@@ -3,8 +3,8 @@
 round   a client met for the first time trains a machine of its own and offers its best clauses of each class it holds;
         all sampled get the clauses they lack and the head's rows of their classes, and send back a change of these rows
 merge   clauses: none, they are kept as they came; rows: mean change over those who hold the class, with momentum
-guess   the head's logits + log of the client's own class shares + so much of the logits of a private head on the
-        client's own clauses as served all best
+guess   logits of the head + so much of those of a private head on the client's own clauses as served all best; to both
+        the log of the client's own class shares is added
 """
 
 from collections.abc import Mapping, Sequence
@@ -326,9 +326,12 @@ class ClausePool(Algorithm):
         return np.array([np.count_nonzero(guess == examples.y) for guess in guesses])
 
     def guess(self, client: Client, x: NDArray[np.uint8], blends: Sequence[float]) -> list[NDArray[np.int64]]:
-        """[example] the held class that scores best, for each of the blends."""
+        """[example] the held class that scores best, for each of the blends; without a pool, by the own model alone."""
         own = client.own
-        together, alone = look_around(client, x) @ client.head.T + own.log_shares, look(own, x) @ own.head.T
+        alone = look(own, x) @ own.head.T + own.log_shares
+        if not client.slots.any():
+            return [own.classes[alone.argmax(axis=1)]] * len(blends)
+        together = look_around(client, x) @ client.head.T + own.log_shares
         return [own.classes[(together + blend * alone).argmax(axis=1)] for blend in blends]
 
 
