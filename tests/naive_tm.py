@@ -134,14 +134,18 @@ def fit(machine, x, y, rng, epochs=1, negatives=None):
         train_bank(machine, k, machine.weights[k : k + 1], x, events, seeds[k])
 
 
-def clause_outputs(machine, x):
-    """[sample, bank, clause], empty clauses silent."""
+def clause_counts(machine, x):
+    """[sample, bank, clause] patches on which it holds, empty clauses silent."""
     includes = machine.states[:, :, machine.shape.literal_slots] >= 128
-    outputs = []
+    counts = []
     for image in x:
         literals = patch_literals(machine.shape, image)
-        outputs.append([matches(bank, literals).any(axis=1) & bank.any(axis=1) for bank in includes])
-    return np.array(outputs)
+        counts.append([matches(bank, literals).sum(axis=1) * bank.any(axis=1) for bank in includes])
+    return np.array(counts)
+
+
+def clause_outputs(machine, x):
+    return clause_counts(machine, x) > 0
 
 
 def class_sums(machine, x):

@@ -9,6 +9,7 @@ from laconic.linear import (
     judge,
     log_chances,
     log_shares,
+    move_rows,
     quantise,
     snap,
     train,
@@ -19,7 +20,7 @@ def make_lesson(seed: int = 0, n_examples: int = 40, n_features: int = 6, n_clas
     rng = np.random.default_rng(seed)
     places = rng.choice(n_classes, n_examples, p=[0.6, 0.3, 0.1])
     fired = rng.random((n_examples, n_features)) < 0.2 + 0.3 * (np.arange(n_features) % n_classes == places[:, None])
-    return Lesson(as_features(fired), places, log_shares(places, np.arange(n_classes)))
+    return Lesson(as_features(fired - 0.5), places, log_shares(places, np.arange(n_classes)))
 
 
 def test_shares_are_of_held_classes_and_one_without_examples_counts_half() -> None:
@@ -50,7 +51,7 @@ def test_shares_take_away_what_a_client_has_more_of() -> None:
     for n_zero, n_one in ((100, 100), (180, 20)):
         places = np.repeat([0, 1], [n_zero, n_one])
         fires = np.concatenate([np.arange(n_zero) % 10 < 2, np.arange(n_one) % 10 < 8])[:, None]
-        lesson = Lesson(as_features(fires), places, log_shares(places, np.arange(2)))
+        lesson = Lesson(as_features(fires - 0.5), places, log_shares(places, np.arange(2)))
         heads.append(train(np.zeros((2, 2)), lesson, steps=2000, rate=2.0, decay=0.0))
     np.testing.assert_allclose(heads[0], heads[1], atol=1e-3)
     assert heads[0][1, 1] - heads[0][0, 1] == pytest.approx(2 * np.log(4), abs=1e-2)  # log odds, 0.8 against 0.2
@@ -88,6 +89,11 @@ def test_quantised_rows_are_off_by_half_a_step_at_most(limit: int) -> None:
     assert (step[:3] < 2 * np.abs(rows[:3]).max(axis=1) / limit).all()  # no coarser than need be
     again, same = quantise(dequantise(numbers, exponents), limit)
     assert np.array_equal(dequantise(again, same), dequantise(numbers, exponents))
+
+
+def test_rows_of_classes_no_longer_held_go_and_those_of_new_ones_are_zero() -> None:
+    before, now = np.array([True, False, True, True]), np.array([False, True, True, True])
+    assert move_rows(np.array([[1.0, 2], [3, 4], [5, 6]]), before, now).tolist() == [[0, 0], [3, 4], [5, 6]]
 
 
 def test_quantising_no_rows_gives_none() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from laconic.tsetlin.machine import Machine
+    from laconic.algorithms.tsetlin.own_model import OwnModel
 
 METHODS = ("local-tm", "fedtm", "clausepool")
 SETTINGS = (
@@ -41,12 +41,13 @@ def show_rules(folder: Path, client: int) -> None:
     from laconic.tsetlin.picture import clause_text
     from laconic.tsetlin.rules import Evidence, Flag, read_rules
 
-    config, machine = read_config(folder / "config.toml"), read_machine(folder, client)
+    config, own = read_config(folder / "config.toml"), read_own_model(folder, client)
+    machine = own.machine  # a bank for each class that the client holds
     prepared = prepare(config)
     examples, _, _ = prepared.source.at(client, config.rounds)
-    evidence = Evidence.count(clause_outputs(machine, examples.x), examples.y, machine.n_classes)
+    evidence = Evidence.count(clause_outputs(machine, examples.x), own.places(examples.y), machine.n_classes)
     bits = [Flag(f"bit {k}") for k in range(machine.shape.n_pixels)]
-    every = read_rules(machine, prepared.dataset.classes, bits, evidence)
+    every = read_rules(machine, [prepared.dataset.classes[label] for label in own.classes], bits, evidence)
     rules = [rule for rule in every if rule.is_for and rule.precision > LEAST_PRECISION]
     rules.sort(key=lambda rule: rule.support)
     shown = list({rule.label: rule for rule in rules}.values())[-N_SHOWN:]  # at most one of each digit
@@ -64,7 +65,7 @@ def show_rules(folder: Path, client: int) -> None:
         typer.echo("   ".join(f"{cell[:width]:{width}}" for cell in cells).rstrip())
 
 
-def read_machine(folder: Path, client: int) -> Machine:
+def read_own_model(folder: Path, client: int) -> OwnModel:
     """Out of the checkpoint of a finished run."""
     from laconic.algorithm import state_type
     from laconic.runs.config import read_config
@@ -73,5 +74,5 @@ def read_machine(folder: Path, client: int) -> Machine:
     manifest = json.loads((folder / "checkpoints" / "manifest.json").read_text("utf-8"))
     frozen = (folder / "checkpoints" / manifest["clients"][str(client)]).read_bytes()
     method = type(read_config(folder / "config.toml").method)
-    machine: Machine = thaw(frozen, {"state": state_type(method, "client")})["state"].machine
-    return machine
+    own: OwnModel = thaw(frozen, {"state": state_type(method, "client")})["state"].own
+    return own

@@ -1,10 +1,10 @@
-"""A linear head on 0/1 features that clients with different classes train together.
+"""A linear head on features from -1 to 1 that clients with different classes train together.
 
 A client adds the log of its own class shares to the head's logits, so that the head learns what a feature says of a
 class and not how often one client meets it. Only then do the heads of clients with other shares have a useful mean.
 
-All sums are exact: features are halves, weights and residuals lie on a grid. So the number of threads, which orders a
-sum, cannot change a bit of the result.
+All sums are exact: features are multiples of 1/32, weights and residuals lie on a grid. So the number of threads, which
+orders a sum, cannot change a bit of the result.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 Block = tuple[NDArray[Any], ...]  # rows and columns of a head, as np.ix_ gives them
-GRID_BITS = 24  # products of halves with this grid add up exactly in float64 below 2^28
+GRID_BITS = 24  # products of such features with this grid add up exactly in float64 below 2^24
 
 
 class Lesson(NamedTuple):
@@ -26,9 +26,16 @@ class Lesson(NamedTuple):
     log_shares: Matrix  # [held class]
 
 
-def as_features(fired: NDArray[np.bool_]) -> Matrix:
-    """[example, 1 + feature]: a one for the bias, then 1/2 where it fired and -1/2 where it did not."""
-    return np.concatenate([np.ones((len(fired), 1)), fired - 0.5], axis=1)
+def as_features(spoken: Matrix) -> Matrix:
+    """[example, 1 + feature]: a one for the bias, then the features."""
+    return np.concatenate([np.ones((len(spoken), 1)), spoken], axis=1)
+
+
+def move_rows(rows: Matrix, before: NDArray[np.bool_], now: NDArray[np.bool_]) -> Matrix:
+    """Rows of the classes `before` as rows of the classes `now`; zero where there was none."""
+    moved = np.zeros((np.count_nonzero(now), *rows.shape[1:]))
+    moved[before[now]] = rows[now[before]]
+    return moved
 
 
 def log_shares(labels: NDArray[np.int64], held: NDArray[np.int64]) -> Matrix:

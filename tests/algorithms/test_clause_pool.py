@@ -7,7 +7,8 @@ import pytest
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Site, Task, bound_bytes
-from laconic.algorithms.tsetlin.clause_pool import BLENDS, Change, ClausePool, Head, Member, Offer, Server
+from laconic.algorithms.tsetlin.clause_pool import BLENDS, Change, ClausePool, Head, Offer, Server
+from laconic.algorithms.tsetlin.members import Member, Members
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -38,18 +39,20 @@ def make_server() -> Server:
 
 def make_offer(places: list[int], holds: list[int], n_examples: int = 10) -> Offer:
     """Clauses of one literal each."""
-    return Offer(np.eye(N_LITERALS, dtype=bool)[places], np.isin(np.arange(3), holds), n_examples, 0)
+    scales = np.zeros((len(places), 2), np.int8)
+    return Offer(np.eye(N_LITERALS, dtype=bool)[places], scales, np.isin(np.arange(3), holds), n_examples, 0)
 
 
 def test_clients_offer_their_best_clauses_of_classes_with_enough_examples() -> None:
     site = make_site([0] * 20 + [1] * 20 + [2])
     client = METHOD.start_client(TASK, site)
     offer = METHOD.offer(client, Offer, site)  # type: ignore[arg-type]  # the request is empty
-    fired, includes = tm.clause_outputs(client.machine, site.train.x), tm.include_bits(client.machine)
-    rates = [np.mean(fired[site.train.y == label], axis=0) for label in range(3)]  # [class][bank, clause]
-    gaps = [np.abs(rates[k][k] - (rates[1 - k][k] + rates[2][k]) / 2) for k in (0, 1)]
+    spoken = tm.read_machine(client.own.machine, client.own.scales, site.train.x).reshape(-1, 3, 10)
+    means = [np.mean(spoken[site.train.y == label], axis=0) for label in range(3)]  # [class][bank, clause]
+    gaps = [np.abs(means[k][k] - (means[1 - k][k] + means[2][k]) / 2) for k in (0, 1)]
     best = [int(gap.argmax()) for gap in gaps]
-    assert np.array_equal(offer.clauses, [includes[0, best[0]], includes[1, best[1]]])
+    assert np.array_equal(offer.clauses, tm.include_bits(client.own.machine)[[0, 1], best])
+    assert np.array_equal(offer.scales, client.own.scales.reshape(3, 10, 2)[[0, 1], best])
     assert (offer.holds.tolist(), offer.n_examples, offer.n_val) == ([True, True, True], 41, 41)
 
 
@@ -62,9 +65,9 @@ def test_a_lost_offer_is_made_again_without_training_again() -> None:
     site = make_site([0] * 20 + [1] * 20)
     client = METHOD.start_client(TASK, site)
     first = METHOD.offer(client, Offer, site)  # type: ignore[arg-type]
-    states = client.machine.states.copy()
+    states = client.own.machine.states.copy()
     assert METHOD.offer(client, Offer, site) == first  # type: ignore[arg-type]
-    assert np.array_equal(client.machine.states, states)
+    assert np.array_equal(client.own.machine.states, states)
 
 
 def test_offers_stand_side_by_side_and_late_joiners_bring_only_their_own_to_the_others() -> None:
@@ -74,7 +77,7 @@ def test_offers_stand_side_by_side_and_late_joiners_bring_only_their_own_to_the_
     assert server.pool.clauses.argmax(axis=1).tolist() == [3, 4, 3]  # nothing is merged
     first = METHOD.find_news(server, [0, 2])
     assert first[0] is first[2]  # the same for both, so that it is encoded once
-    server.members[0].told = server.members[2].told = 3
+    server.members.by_id[0].told = server.members.by_id[2].told = 3
     server.head += 1
     METHOD.take_offer(server, 1, make_offer([7], [2]), round=5)
     assert server.head[0].tolist() == [1, 1, 1, 1, 0]  # bias, three old slots, a new one
@@ -105,9 +108,9 @@ def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest()
     server = make_server()
     METHOD.take_offer(server, 0, make_offer([3], [0, 1], n_examples=30), round=1)
     METHOD.take_offer(server, 1, make_offer([], [1], n_examples=10), round=1)
-    a = Change(np.array([[2, 4], [4, 0]]), np.array([0, -1]), NONE_RIGHT)  # scales 1 and 1/2
-    b = Change(np.array([[6, 2]]), np.array([1]), NONE_RIGHT)  # scale 2
-    server.members[0].told = server.members[1].told = 1
+    a = Change(None, np.array([[2, 4], [4, 0]]), np.array([0, -1]), NONE_RIGHT)  # scales 1 and 1/2
+    b = Change(None, np.array([[6, 2]]), np.array([1]), NONE_RIGHT)  # scale 2
+    server.members.by_id[0].told = server.members.by_id[1].told = 1
     METHOD.merge(server, {0: a, 1: b})
     assert server.head.tolist() == [[2, 4], [4.5, 1], [0, 0]]  # (30 * 2 + 10 * 12) / 40, (30 * 0 + 10 * 4) / 40
     METHOD.merge(server, {1: b})
@@ -120,12 +123,15 @@ def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest()
 
 def test_blend_is_the_one_that_most_validation_examples_of_all_favour() -> None:
     server = make_server()
-    server.members = {k: Member(np.array([True, False, False]), 1, 9, 1) for k in (0, 1)}
-    METHOD.merge(server, {0: Change(*EMPTY_ROWS, NONE_RIGHT)})
+    server.members.by_id = {k: Member(np.array([True, False, False]), 1, 9, 1) for k in (0, 1)}
+    METHOD.merge(server, {0: Change(None, *EMPTY_ROWS, NONE_RIGHT)})
     assert server.blend == 1  # nobody has validation examples
     METHOD.merge(
         server,
-        {0: Change(*EMPTY_ROWS, np.array([9, 8, 5, 5, 5, 5])), 1: Change(*EMPTY_ROWS, np.array([1, 5, 5, 6, 5, 5]))},
+        {
+            0: Change(None, *EMPTY_ROWS, np.array([9, 8, 5, 5, 5, 5])),
+            1: Change(None, *EMPTY_ROWS, np.array([1, 5, 5, 6, 5, 5])),
+        },
     )
     assert server.blend == 0.25
 
@@ -148,11 +154,13 @@ def test_a_change_is_what_training_adds_to_the_head_as_it_arrived() -> None:
     server = make_server()
     METHOD.take_offer(server, 0, offer, round=1)
     METHOD.take_clauses(client, METHOD.find_news(server, [0])[0], site)
-    sent = Head(None, np.array([[3, 1, 0], [0, -1, 2]], np.int8), np.array([-1, 0], np.int8), 2.0)
+    holds = np.array([True, True, False])
+    sent = Head(holds, None, np.array([[3, 1, 0], [0, -1, 2]], np.int8), np.array([-1, 0], np.int8), 2.0)
     change = METHOD.improve(client, sent, site)
     assert client.head.tolist() == [[1.5, 0.5, 0], [0, -1, 2]]
     assert (change.rows.shape, np.abs(change.rows).max() <= 7, client.blend) == ((2, 3), True, 2.0)
     assert change.n_right.tolist() == METHOD.count_right(client, site.val).tolist()
+    assert change.holds is None
 
 
 def test_only_held_classes_are_guessed() -> None:
@@ -212,7 +220,7 @@ def test_a_refresh_that_is_lost_is_asked_for_again_before_the_head() -> None:
         method.run_round(server, fleet)
     fleet.close()
     assert len(server.pool.clauses) == 8
-    assert min(member.offered for member in server.members.values()) > 4
+    assert min(member.offered for member in server.members.by_id.values()) > 4
 
 
 def play(method: ClausePool, n_rounds: int, fleet: LocalFleet) -> tuple[Server, list[int], list[int]]:
@@ -227,15 +235,31 @@ def play(method: ClausePool, n_rounds: int, fleet: LocalFleet) -> tuple[Server, 
     return server, sent, right
 
 
-def test_a_refreshed_pool_follows_the_drift_and_an_old_one_does_not() -> None:
+SMALL: dict[str, Any] = {"n_clauses": 10, "epochs": 20, "threshold": 10, "n_offered": 1, "min_examples": 2}
+
+
+@pytest.mark.parametrize("refresh_every", [0, 4])
+def test_clients_follow_a_drift_of_their_classes_with_and_without_a_new_pool(refresh_every: int) -> None:
     """From round 4 on clients hold other classes."""
-    small: dict[str, Any] = {"n_clauses": 10, "epochs": 20, "threshold": 10, "n_offered": 1, "min_examples": 2}
-    old, new = ClausePool(**small), ClausePool(**small, refresh_every=4)
-    _, _, right_old = play(old, 14, make_fleet(old, (4, make_parts(shift=1))))
-    server, _, right_new = play(new, 14, make_fleet(new, (4, make_parts(shift=1))))
-    assert np.mean(right_old[8:]) < 40
-    assert np.mean(right_new[8:]) > 65
+    method = ClausePool(**SMALL, refresh_every=refresh_every)
+    server, _, right = play(method, 14, make_fleet(method, (4, make_parts(shift=1))))
+    assert np.mean(right[5:]) > 65  # of 72; two rounds later
+    assert [member.holds.tolist() for member in server.members.by_id.values()] == [
+        [False, True, True], [True, False, True], [True, True, False], [False, True, True]
+    ]  # fmt: skip
     assert len(server.pool.clauses) == 8  # replaced, not heaped up
+
+
+def test_a_client_that_has_other_classes_says_so_and_changes_only_rows_it_was_sent() -> None:
+    client = METHOD.start_client(TASK, make_site([0] * 9 + [1] * 9))
+    METHOD.offer(client, Offer, make_site([0] * 9 + [1] * 9))  # type: ignore[arg-type]
+    rows, exponents = np.array([[3], [2]], np.int8), np.zeros(2, np.int8)
+    change = METHOD.improve(client, Head(client.own.holds, None, rows, exponents, 1.0), make_site([1] * 9 + [2] * 9))
+    assert change.holds is not None
+    assert change.holds.tolist() == client.own.holds.tolist() == [False, True, True]
+    assert client.own.machine.n_classes == 2
+    assert client.head.tolist() == [[2], [0]]
+    assert change.rows[0].tolist() == [0]  # of class 0, which it has no longer
 
 
 def test_clients_that_came_together_are_refreshed_apart() -> None:
@@ -243,11 +267,11 @@ def test_clients_that_came_together_are_refreshed_apart() -> None:
     server = make_server()
     for client in range(4):
         method.take_offer(server, client, make_offer([client], [0]), round=1)
-    due = [[k for k in range(4) if method.is_due(server.members[k], number)] for number in (2, 3, 4, 5)]
+    due = [[k for k in range(4) if server.members.is_due(k, number, 4)] for number in (2, 3, 4, 5)]
     assert due == [[3], [2, 3], [1, 2, 3], [0, 1, 2, 3]]  # asked in turn, each would be due alone
     method.take_offer(server, 3, make_offer([3], [0]), round=2)
-    assert not method.is_due(server.members[3], 5)
-    assert method.is_due(server.members[3], 6)
+    assert not server.members.is_due(3, 5, 4)
+    assert server.members.is_due(3, 6, 4)
 
 
 def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> None:
@@ -256,30 +280,29 @@ def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> 
     server, sent, right = play(method, 12, fleet)
     assert sent[0] > 0 == sent[-1]
     assert right[-1] == right[-2] > 65
-    end = server.best_round + method.patience
+    end = server.members.best_round + method.patience
     assert [n_bytes > 0 for n_bytes in sent] == [number <= end for number in range(1, 13)]
     method.take_offer(server, 3, make_offer([5], [0]), round=13)
-    assert method.is_wanted(server, 0, 14)
+    assert server.members.is_wanted(0, 14, 3)
 
 
 def test_at_the_end_whoever_was_away_still_gets_the_head_once() -> None:
     method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2, patience=4)
     server, sent, _ = play(method, 60, make_fleet(method, participation=0.5))
-    end = server.best_round + method.patience
-    assert min(member.heard for member in server.members.values()) >= end
+    end = server.members.best_round + method.patience
+    assert min(member.heard for member in server.members.by_id.values()) >= end
     assert sent[-1] == 0
 
 
 def test_progress_is_of_all_who_were_ever_heard_whoever_takes_part() -> None:
-    server = make_server()
-    server.members = {k: Member(np.array([True, False, False]), 1, 10, 1) for k in (0, 1)}
-    change = {share: Change(*EMPTY_ROWS, np.full(len(BLENDS), share)) for share in (2, 8, 9)}
-    METHOD.see_progress(server, {0: change[8], 1: change[2]}, 1)
-    assert (server.best, server.best_round) == (0.5, 1)
-    METHOD.see_progress(server, {0: change[8]}, 2)  # no better, though 80 % of those who took part
-    assert (server.best, server.best_round) == (0.5, 1)
-    METHOD.see_progress(server, {1: change[9]}, 3)
-    assert (server.best, server.best_round) == (0.85, 3)
+    holds, seen = np.array([True, False, False]), []
+    members = Members({k: Member(holds, 1, 10, 1) for k in (0, 1)})
+    for number, right in enumerate(({0: 8, 1: 2}, {0: 8}, {1: 9}), start=1):
+        for client, n_right in right.items():
+            members.by_id[client].n_right, members.by_id[client].heard = np.array([n_right, 0]), number
+        members.see_progress(number)
+        seen.append((members.best, members.best_round))
+    assert seen == [(0.5, 1), (0.5, 1), (0.85, 3)]  # the second is no better, though 80 % of those who took part
 
 
 def test_a_pool_may_arrive_in_portions_and_each_clause_is_learned_by_those_who_know_it() -> None:
@@ -291,15 +314,15 @@ def test_a_pool_may_arrive_in_portions_and_each_clause_is_learned_by_those_who_k
     for _ in range(3):
         for news in METHOD.find_news(server, [1]).values():
             METHOD.take_clauses(client, news, make_site([1, 2]))
-            server.members[1].told = int(server.pool.serials[news.is_new].max())
+            server.members.by_id[1].told = int(server.pool.serials[news.is_new].max())
         slots = METHOD.tell_head(server, 1).slots
         told.append(None if slots is None else slots.tolist())
     assert told == [[True, True, False, False], [True, True, True, False], [True, True, True, False]]
     METHOD.improve(client, METHOD.tell_head(server, 1), make_site([1, 2]))
     assert client.head.shape[1] == 4  # bias and three slots
-    a = Change(np.array([[0, 0, 0], [2, 2, 2]]), np.array([0, 0]), NONE_RIGHT)
-    b = Change(np.array([[6, 6, 6, 6]]), np.array([0]), NONE_RIGHT)
-    server.members[0].told = 2
+    a = Change(None, np.array([[0, 0, 0], [2, 2, 2]]), np.array([0, 0]), NONE_RIGHT)
+    b = Change(None, np.array([[6, 6, 6, 6]]), np.array([0]), NONE_RIGHT)
+    server.members.by_id[0].told = 2
     METHOD.merge(server, {0: a, 1: b})
     assert server.head[1].tolist() == [3, 3, 3, 6, 0]  # (30 * 2 + 10 * 6) / 40; the third slot is known to one alone
 
@@ -318,17 +341,36 @@ def test_a_budget_is_kept_by_fewer_clauses_more_rounds_or_a_smaller_pool(budget:
     assert 0 < max(row["busiest_bytes"] for row in rows) <= budget
 
 
-def test_more_bytes_buy_a_larger_pool_then_faster_and_then_more_clauses_of_each() -> None:
+def test_more_bytes_buy_a_larger_pool_then_more_clauses_of_each_in_more_bits_and_then_a_faster_start() -> None:
     task, plans = Task((28, 28), 10, 100), []
     for budget in (5_000, 15_000, 25_000, 40_000, 100_000):
         config = keep_budget(
             read_config(None, ["method.name=clausepool", f"budget={budget}B"]), task, lambda line: None
         )
         assert isinstance(config.method, ClausePool)
-        plans.append((config.method.n_offered, *config.method.plan(task)))
-    assert [n_offered for n_offered, _, _ in plans] == [1, 1, 1, 1, 2]
-    assert plans[0][1] < plans[1][1] < plans[2][1] == plans[3][1] == 1000  # of each client and class one
-    assert plans[0][2] == plans[1][2] == 20 < plans[2][2] < plans[3][2]
+        plans.append((config.method.precision, config.method.n_offered, *config.method.plan(task)))
+    precisions, n_offered, n_known, n_told = zip(*plans, strict=True)
+    assert precisions == ("coarse", "coarse", "coarse", "fine", "fine")
+    assert n_offered == (1, 1, 1, 2, 2)
+    assert n_known[0] < n_known[1] < n_known[2] == 1000  # of each client and class one
+    assert n_known[3] == n_known[4] == 2000
+    assert n_told[0] == n_told[1] == 20 < n_told[2]
+    assert n_told[3] < n_told[4]
+
+
+def test_coarse_numbers_take_fewer_bytes_and_keep_within_their_limits() -> None:
+    task = Task((8, 8), 10, 50)
+    fine, coarse = (ClausePool(precision=precision) for precision in ("fine", "coarse"))  # type: ignore[arg-type]
+    assert (most_bytes(coarse, task) or 0) < 0.92 * (most_bytes(fine, task) or 0)
+    site = make_site([0] * 20 + [1] * 10)
+    client = coarse.start_client(TASK, site)
+    coarse.offer(client, Offer, site)  # type: ignore[arg-type]
+    sent = Head(client.own.holds, None, np.array([[3], [-7]], np.int8), np.array([0, 0], np.int8), 1.0)
+    change = coarse.improve(client, sent, site)
+    assert np.abs(change.rows).max() <= 3
+    coarse.check_change(sent, change)
+    with pytest.raises(ValueError, match="rows reach from"):
+        coarse.check_change(sent, Change(None, change.rows + 4, change.exponents, change.n_right))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_tm
-from laconic.tsetlin import Shape, build, build_coalesced, class_sums, clause_outputs, fit, literal_states
+from laconic.tsetlin import (
+    Shape,
+    build,
+    build_coalesced,
+    class_sums,
+    clause_counts,
+    clause_outputs,
+    fit,
+    literal_states,
+)
 
 
 @st.composite
@@ -45,6 +54,7 @@ def assert_equal_to_twin(machine, seed, n_samples=10, epochs=3):
     np.testing.assert_array_equal(machine.weights, twin.weights)
     np.testing.assert_array_equal(class_sums(machine, x), naive_tm.class_sums(machine, x))
     np.testing.assert_array_equal(clause_outputs(machine, x), naive_tm.clause_outputs(machine, x))
+    np.testing.assert_array_equal(clause_counts(machine, x), naive_tm.clause_counts(machine, x))
 
 
 @settings(max_examples=150)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from laconic.tsetlin import (
+    Clauses,
     Shape,
     build,
     build_coalesced,
@@ -14,15 +15,18 @@ from laconic.tsetlin import (
     class_sums,
     clause_activity,
     clause_outputs,
-    fire_clauses,
     fit,
     include_bits,
     literal_states,
     load,
     load_include_bits,
+    measure_machine,
     pack,
+    read_clauses,
+    read_machine,
     save,
 )
+from laconic.tsetlin.clauses import as_levels, measure_scales, scale_levels
 from laconic.tsetlin.geometry import geometry
 
 IMAGES = Shape.image(12, 14, patch=(4, 4))
@@ -109,18 +113,31 @@ def test_classes_left_out_of_the_negatives_stay_untrained_and_all_classes_are_th
     assert np.array_equal(default.states, every.states)
 
 
-def test_clauses_fire_alike_in_and_out_of_their_machine():
+def test_clauses_say_the_same_in_and_out_of_their_machine():
     x, y = bright_halves(50, np.random.default_rng(0))
     machine = build(IMAGES, 3, 10)
     fit(machine, x, y, np.random.default_rng(0), epochs=3)
-    alone = fire_clauses(IMAGES, include_bits(machine)[1], x)
-    assert np.array_equal(alone, clause_outputs(machine, x)[:, 1])
-    assert fire_clauses(IMAGES, include_bits(machine)[1, :0], x).shape == (50, 0)
+    scales = measure_machine(machine, x, y)
+    alone = read_clauses(IMAGES, Clauses(include_bits(machine)[1], scales[10:20]), x)
+    assert np.array_equal(alone, read_machine(machine, scales, x)[:, 10:20])
+    assert read_clauses(IMAGES, Clauses(include_bits(machine)[1, :0], scales[:0]), x).shape == (50, 0)
+
+
+def test_a_clause_speaks_in_levels_around_the_middle_between_its_class_and_the_others():
+    counts = np.array([[0, 3], [1, 3], [3, 3], [15, 3]], np.int32)
+    levels = as_levels(counts)
+    assert levels.tolist() == [[0, 8], [4, 8], [8, 8], [16, 8]]  # four for each doubling of one more than the count
+    scales = measure_scales(levels, np.array([False, False, True, True]))
+    # means 2 and 12, so 7 in the middle; levels lie 6 from it, twice that is nearest to 2^3 or 2^4
+    assert scales.tolist() == [[7, 4], [8, 0]]
+    assert scale_levels(levels, scales).tolist() == [[-7 / 16, 0], [-3 / 16, 0], [1 / 16, 0], [9 / 16, 0]]
+    assert scale_levels(np.array([[127, 0]], np.int8), scales).tolist() == [[1, -1]]
+    assert measure_scales(levels, np.ones(4, bool)).tolist() == [[7, 4], [8, 0]]  # a client of one class
 
 
 def test_the_first_clause_chosen_has_the_widest_gap_between_its_rates_on_a_class_and_on_the_others():
     labels = np.array([0, 0, 0, 0, 1, 1, 2])
-    fired = np.array([[1, 1, 1], [1, 0, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 1, 1]], bool)
+    fired = np.array([[1, 1, 1], [1, 0, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 1, 1]]) - 0.5
     # 3/4 against (1/2 + 0) / 2 gives 1/2, 1/4 against 1 gives 3/4, and one that always fires says nothing
     assert choose_clauses(fired, labels, 0, 1).tolist() == [1]
     assert sorted(choose_clauses(fired, labels, 0, 5)) == [0, 1, 2]
@@ -129,8 +146,8 @@ def test_the_first_clause_chosen_has_the_widest_gap_between_its_rates_on_a_class
 def test_later_clauses_are_chosen_for_what_the_earlier_ones_miss():
     labels = np.repeat([0, 1], 4)
     # 0 covers three of class 0; 1 is its copy; 2 covers but two, one of them the missing one
-    fired = np.array([[1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0]], bool).T
-    assert choose_clauses(fired, labels, 0, 2).tolist() == [0, 2]
+    fired = np.array([[1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0]]).T
+    assert choose_clauses(2.0 * fired - 1, labels, 0, 2).tolist() == [0, 2]
 
 
 def test_no_samples_and_no_epochs_leave_the_machine_alone():

@@ -250,3 +250,21 @@ def test_importing_the_wire_waits_for_no_compiler():
     code = "import sys, laconic.wire; print({'numba', 'zstandard'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 31])
+def test_numbers_within_limits_never_take_more_than_the_bound_of_a_message_so_limited(limit):
+    class Rows(Message):
+        rows: Ints
+
+    rng, plain_bound = np.random.default_rng(limit), bound(Rows(np.zeros((10, 300), np.int8)))
+    least = bound(Rows(np.zeros((10, 300), np.int8)).limited(rows=limit))
+    assert least < plain_bound or limit == 31
+    for _ in range(40):
+        spikes = rng.random((2, 10, 300)) < rng.choice([0.02, 0.3, 1])
+        numbers = np.where(
+            spikes, rng.choice([-limit, limit], spikes.shape), rng.integers(-limit, limit + 1, spikes.shape)
+        )
+        message, base = (Rows(part.astype(np.int8)) for part in numbers)
+        assert size(message) <= least
+        assert size(message, base) <= least

@@ -1,6 +1,6 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
-from laconic.tsetlin.clauses import choose_clauses, fire_clauses, pick_clauses
+from laconic.tsetlin.clauses import Clauses, choose_clauses, measure_machine, pick_clauses, read_clauses, read_machine
 from laconic.tsetlin.composite import clamped_sums, combine, measure_span
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
@@ -9,6 +9,7 @@ from laconic.tsetlin.machine import (
     build_coalesced,
     class_sums,
     clause_activity,
+    clause_counts,
     clause_outputs,
     fit,
     include_bits,
@@ -19,6 +20,7 @@ from laconic.tsetlin.packing import Packed, pack
 from laconic.tsetlin.storage import load, save
 
 __all__ = [
+    "Clauses",
     "Machine",
     "Packed",
     "Shape",
@@ -28,16 +30,19 @@ __all__ = [
     "clamped_sums",
     "class_sums",
     "clause_activity",
+    "clause_counts",
     "clause_outputs",
     "combine",
-    "fire_clauses",
     "fit",
     "include_bits",
     "literal_states",
     "load",
     "load_include_bits",
+    "measure_machine",
     "measure_span",
     "pack",
     "pick_clauses",
+    "read_clauses",
+    "read_machine",
     "save",
 ]

@@ -19,6 +19,7 @@ from laconic.tsetlin.vectors import (
     advance,
     bare,
     keep_apart,
+    popcount,
     splat8,
     store8,
     trailing_zeros,
@@ -259,6 +260,20 @@ def fire(samples, first, count, program, block):
         fire_wide(wides, program.n_clauses, count, program, block)
 
 
+@kernel
+def count_patches(clause, image, program, block):
+    """On how many patches of an image, whose bitmaps are in the block, a clause of the program holds."""
+    keep_apart()
+    width, lane = int64(program.widths[clause]), int64(program.first_lanes[clause])
+    literals = program.lists, int64(program.list_starts[clause]), int64(program.list_starts[clause + 1])
+    bitmaps = advance(block.bitmaps, image * 2 * program.layout.negated)
+    mask, count = (program.masks, int64(program.mask_starts[clause])), int64(0)
+    if narrow(width, bitmaps, lane, program.layout.n_lanes, literals, mask, (block.partial, int64(0))):
+        for k in range(4 if width == HALF else 8 * (width - 1)):
+            count += int64(popcount(block.partial[k]))
+    return count
+
+
 # ---------------------------------------------------------------- entry points
 @entry_point
 def _draft(draft):
@@ -339,3 +354,18 @@ def write_outputs(samples, span, program, block, outputs):
             for j in range(count):
                 fired = block.fired[i * block.n_words + (j >> 6)] >> word(j & 63)
                 outputs[first + j, program.clauses[i]] = fired & ONE
+
+
+@entry_point
+def write_counts(samples, span, program, block, counts):
+    """counts[sample, clause over all banks] = patches on which it holds; of an image, not of a flat sample."""
+    samples, program, block = bare(samples), bare(program), bare(block)
+    for first in range(span[0], span[1], block.size):
+        count = min(block.size, span[1] - first)
+        fire(samples, first, count, program, block)
+        for i in range(program.n_clauses):
+            fired = block.fired[i]
+            while fired:
+                j = int64(trailing_zeros(fired))
+                fired &= fired - ONE
+                counts[first + j, program.clauses[i]] = count_patches(i, j, program, block)

@@ -302,6 +302,20 @@ def clause_outputs(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1)
     return outputs.reshape(len(packed), len(machine.states), machine.n_clauses)
 
 
+def clause_counts(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.int32]:
+    """[sample, bank, clause] on how many patches a clause holds; of flat samples 1 where it fires."""
+    if machine.shape.is_flat:
+        return clause_outputs(machine, x, threads=threads).astype(np.int32)
+    packed = pack(machine.shape, x)
+    counts = np.zeros((len(packed), len(machine.states) * machine.n_clauses), np.int32)
+
+    def write_counts(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
+        inference.write_counts(packed.samples, span, program, block, counts)
+
+    _evaluate(machine, packed, threads, write_counts)
+    return counts.reshape(len(packed), len(machine.states), machine.n_clauses)
+
+
 def _evaluate(machine: Machine, packed: Packed, threads: int, visit: Callable[..., None]) -> None:
     """Calls visit(span of samples, program, room) until every clause has met every sample."""
     tables, stride = geometry(machine.shape), include_stride(machine.shape)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from laconic.wire import ints
 from laconic.wire.buffer import Reader, WireError, write_varint
 from laconic.wire.fields import Part, read_field, write_field
 from laconic.wire.message import ARRAY_KINDS, MAX_TEXT_BYTES, Message, Sparse, plain
@@ -49,7 +50,10 @@ def bound(message: Message) -> int:
         if isinstance(value, Sparse):
             total += bound_array(value.mask.shape, 1) + bound_array(value.values.shape, 8 * value.values.itemsize)
         elif isinstance(value, np.ndarray):
-            total += bound_array(value.shape, 1 if kind == "bits" else 8 * value.itemsize)
+            n_bits = 1 if kind == "bits" else 8 * value.itemsize
+            if name in message.limits:  # a byte for Rice's parameter is in the bound of the array
+                n_bits = min(n_bits, ints.most_bits(message.limits[name]))
+            total += bound_array(value.shape, n_bits)
         elif value is not None:
             total += MOST_BYTES[kind]
     return total

@@ -18,6 +18,11 @@ MAX_MODELLED = 1 << 18  # the model takes half a microsecond a number; beyond th
 MAX_RICE = 1 << 40
 
 
+def most_bits(limit: int) -> int:
+    """That a whole number within ±limit takes, by Rice code, be it the number or its step from the base."""
+    return 1 + (4 * limit).bit_length()
+
+
 def encode(array: NDArray[np.integer[Any]], base: NDArray[np.integer[Any]] | None) -> tuple[int, bytes]:
     """The shortest form found, and which; steps or numbers are left untried where their sizes say so."""
     best, values = (PLAIN, array.tobytes()), as_int64(array)

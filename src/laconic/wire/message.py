@@ -4,6 +4,7 @@ import operator
 import struct
 import types
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import (
@@ -74,6 +75,7 @@ class Message:
     paper_bits: ClassVar[Mapping[str, PaperBits]] = {}
     is_afresh: ClassVar[bool] = False
     base = None  # of a reply: see against
+    limits: ClassVar[Mapping[str, int]] = {}
 
     def __init_subclass__(
         cls, paper_bits: Mapping[str, PaperBits] | None = None, is_afresh: bool = False, **kwargs: Any
@@ -109,9 +111,15 @@ class Message:
 
     def against(self, base: Self) -> Self:
         """The same, to be coded against `base`; the server must hold an equal one."""
-        told = type(self)(**{name: getattr(self, name) for name, _, _ in self.schema})
+        told = copy(self)
         object.__setattr__(told, "base", base)
         return told
+
+    def limited(self, **limits: int) -> Self:
+        """The same, to bound its bytes by: whole numbers in these fields never lie beyond ± so much."""
+        noted = copy(self)
+        object.__setattr__(noted, "limits", limits)
+        return noted
 
     def snapshot(self) -> Self:
         """An equal message that stays as it is: its arrays are its own and cannot be written to."""
@@ -131,7 +139,7 @@ def keep(value: Any) -> Any:
 
 
 def read_annotation(cls: type, name: str, annotation: Any) -> Field:
-    if name in ("schema", "paper_bits", "is_afresh", "base"):
+    if name in ("schema", "paper_bits", "is_afresh", "base", "limits"):
         raise TypeError(f"{cls.__name__}.{name}: messages use that name themselves")
     parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     optional = len(parts) == 2 and types.NoneType in parts

@@ -3,11 +3,13 @@
 round   a client met for the first time trains a machine of its own and offers its best clauses of each class it holds;
         all sampled get the clauses they lack and the head's rows of their classes, and send back a change of these rows
 merge   clauses: none, they are kept as they came; rows: mean change over those who hold the class, with momentum
-guess   the head's logits + log of the client's own class shares + so many votes of its own machine as served all best
+guess   logits of the head + so much of those of a private head on the client's own clauses as served all best; to both
+        the log of the client's own class shares is added
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +20,30 @@ from laconic.aggregate import Averaging, clip_long
 from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, check_shape, count_affordable, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import choose_shape
+from laconic.algorithms.tsetlin.members import Member, Members
+from laconic.algorithms.tsetlin.own_model import OwnModel, build_own, find_classes, look, train_own
 from laconic.algorithms.tsetlin.pool import Pool, choose_news, empty_pool, write_offer
+from laconic.tsetlin.clauses import MAX_SPREAD
 from laconic.wire import EMPTY, Bits, Ints, Message
 
-CHANGE_LIMIT, HEAD_LIMIT = 7, 31  # a change travels in 4 bits a number, the head in 6, before they are packed
 EXPONENT_LIMIT = 2 * linear.GRID_BITS  # of a change's scale; beyond it there is nothing to learn
 BLENDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # tried on validation examples
 LEAST_TOLD = 20  # clauses a round; with fewer, a pool would take too long to arrive
-LEAST_GAIN = 0.001  # share of validation examples; less is no progress
+
+
+class Limits(NamedTuple):
+    """Of the whole numbers that travel, both ways from zero."""
+
+    head: int
+    change: int
+
+
+LIMITS = {"fine": Limits(head=31, change=7), "coarse": Limits(head=7, change=3)}  # 6 and 4 bits, or 4 and 3
 
 
 class Offer(Message):
     clauses: Bits  # [clause, literal]
+    scales: Ints  # [clause, 2] what is much for it, see tsetlin.clauses
     holds: Bits  # [class]
     n_examples: int
     n_val: int
@@ -38,30 +52,22 @@ class Offer(Message):
 class Clauses(Message):
     is_new: Bits  # [slot of the pool]
     clauses: Bits  # [new slot, literal]
+    scales: Ints  # [new slot, 2]
 
 
 class Head(Message):
+    holds: Bits  # [class] those that have rows
     slots: Bits | None  # [slot] those that have columns; None: all
-    rows: Ints  # [held class, 1 + such slot]
-    exponents: Ints  # [held class]
+    rows: Ints  # [such class, 1 + such slot]
+    exponents: Ints  # [such class]
     blend: float
 
 
 class Change(Message):
-    rows: Ints  # [held class, 1 + slot of the head]
-    exponents: Ints  # [held class]
+    holds: Bits | None  # [class] those held now; None: those that the head has rows of
+    rows: Ints  # as the head's
+    exponents: Ints
     n_right: Ints  # [blend] validation examples guessed right with each of BLENDS
-
-
-@dataclass
-class Member:
-    holds: NDArray[np.bool_]  # [class]
-    n_examples: int
-    n_val: int
-    offered: int  # round from which its offer ages
-    told: int = 0  # serial up to which it has the pool
-    heard: int = 0  # round of its last change
-    n_right: Ints = field(default_factory=lambda: np.zeros(len(BLENDS), np.int64))  # [blend] then
 
 
 @dataclass
@@ -72,24 +78,24 @@ class Server:
     head: linear.Matrix  # [class, 1 + slot]
     speed: linear.Matrix  # likewise; momentum
     blend: float = 1.0
-    best: float = 0.0  # share of all validation examples guessed right, when it last rose
-    best_round: int = 0
-    members: dict[ClientId, Member] = field(default_factory=dict)
+    members: Members = field(default_factory=Members)
 
     def check_offer(self, _: Message, offer: Offer) -> None:
         check_shape("clauses", offer.clauses, (len(offer.clauses), self.pool.clauses.shape[1]))
+        check_shape("scales", offer.scales, (len(offer.clauses), 2))
         check_shape("holds", offer.holds, (len(self.head),))
+        if np.any((offer.scales < 0) | (offer.scales > np.array([127, MAX_SPREAD]))):
+            raise ValueError(f"scales reach from {offer.scales.min(axis=0)} to {offer.scales.max(axis=0)}")
 
 
 @dataclass
 class Client:
-    machine: tm.Machine
-    holds: NDArray[np.bool_]  # [class]
-    log_shares: linear.Matrix  # [held class]
+    own: OwnModel
     clauses: NDArray[np.bool_]  # [slot, literal]
+    scales: Ints  # [slot, 2]
     slots: NDArray[np.bool_]  # [slot] those that have columns
     head: linear.Matrix  # [held class, 1 + such slot]
-    blend: float = 1.0  # weight of the own machine's votes
+    blend: float = 1.0  # weight of the own head
     is_trained: bool = False
 
 
@@ -101,20 +107,26 @@ class ClausePool(Algorithm):
     epochs: int = 30  # of a client's own machine, before it offers clauses
     n_offered: int = 2  # clauses that a client offers of each class
     min_examples: int = 10  # of a class, to offer clauses of it
-    steps: int = 10  # gradient steps on the head a round
+    own_steps: int = 100  # gradient steps on the head of its own clauses, whenever its machine has trained
+    steps: int = 10  # on the federated head a round
     rate: float = 170.0  # of these steps, shared out among the clauses of the pool
     decay: float = 1e-4  # pulls the head's weights to zero
     momentum: float = 0.8  # share of the last change in the next
     refresh_every: int = 0  # rounds until a client trains on and its offer is replaced, for data that drift; 0: never
     patience: int = 0  # rounds without progress after which those who have the head are left in peace; 0: never
+    precision: Literal["fine", "coarse"] = "fine"  # of the head and its changes: 6 and 4 bits a number, or 4 and 3
     budget_bytes: int = 0  # real bytes per client and round; filled in by the run's budget
-    share: bool = True  # False: the control; the same head on the client's own clauses alone, and nothing is sent
+    share: bool = True  # False: the control; the head of the client's own clauses alone, and nothing is sent
 
-    budget_knob = "n_offered"
+    budget_knob = ("precision", "n_offered")
+
+    @property
+    def limits(self) -> Limits:
+        return LIMITS[self.precision]
 
     def __post_init__(self) -> None:
         check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1, n_offered=1, min_examples=1)
-        check_at_least(self, steps=1, rate=0, decay=0, refresh_every=0, patience=0, budget_bytes=0)
+        check_at_least(self, own_steps=1, steps=1, rate=0, decay=0, refresh_every=0, patience=0, budget_bytes=0)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"method.momentum = {self.momentum} must be at least 0 and below 1")
 
@@ -128,74 +140,63 @@ class ClausePool(Algorithm):
         if not self.share:
             fleet.ask(self.learn_alone, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
             return
-        due = [client for client in fleet.sampled if self.is_due(server.members.get(client), fleet.round)]
+        members, now = server.members, fleet.round
+        due = [client for client in fleet.sampled if members.is_due(client, now, self.refresh_every)]
         offers = fleet.ask(self.offer, dict.fromkeys(due, EMPTY), at_least=0, check=server.check_offer)
         for client, offer in offers.items():
-            self.take_offer(server, client, offer, fleet.round)
+            self.take_offer(server, client, offer, now)
         known = [client for client in fleet.sampled if client not in due or client in offers]
-        asked = [client for client in known if self.is_wanted(server, client, fleet.round)]
+        asked = [client for client in known if members.is_wanted(client, now, self.patience)]
         news = self.find_news(server, asked)
         for client in fleet.ask(self.take_clauses, news, at_least=0):
-            server.members[client].told = int(server.pool.serials[news[client].is_new].max())
+            members.by_id[client].told = int(server.pool.serials[news[client].is_new].max())
         heads = {client: self.tell_head(server, client) for client in asked}
-        changes = fleet.ask(self.improve, heads, at_least=0, check=check_change)
+        changes = fleet.ask(self.improve, heads, at_least=0, check=self.check_change)
         self.merge(server, changes, fleet.averaging)
-        self.see_progress(server, changes, fleet.round)
-        fleet.note(n_pooled=len(server.pool.clauses), blend=server.blend, n_asked=len(asked), share_right=server.best)
-
-    def is_wanted(self, server: Server, client: ClientId, round: int) -> bool:
-        """While there is progress; afterwards until it has had its last head."""
-        end = server.best_round + self.patience
-        return not self.patience or round <= end or server.members[client].heard < end
-
-    def see_progress(self, server: Server, changes: Mapping[ClientId, Change], round: int) -> None:
-        """By what everyone guessed right when last heard of, so that it does not matter who takes part."""
         for client, change in changes.items():
-            server.members[client].n_right, server.members[client].heard = change.n_right, round
-        heard = [member for member in server.members.values() if member.heard]
-        n_right = np.sum([member.n_right for member in heard], axis=0).max(initial=0)
-        share = float(n_right / max(1, sum(member.n_val for member in heard)))
-        if share > server.best + LEAST_GAIN:
-            server.best, server.best_round = share, round
-
-    def is_due(self, member: Member | None, round: int) -> bool:
-        return member is None or 0 < self.refresh_every <= round - member.offered
+            member = members.by_id[client]
+            member.n_right, member.heard = change.n_right, now
+            member.holds = member.holds if change.holds is None else change.holds
+        members.see_progress(now)
+        fleet.note(n_pooled=len(server.pool.clauses), blend=server.blend, n_asked=len(asked), share_right=members.best)
 
     def take_offer(self, server: Server, client: ClientId, offer: Offer, round: int) -> None:
-        """What the head knew of its slots is forgotten, and all go on: there is something new to learn."""
-        slots = write_offer(server.pool, client, offer.clauses)
+        """What the head knew of its slots is forgotten."""
+        slots = write_offer(server.pool, client, tm.Clauses(offer.clauses, offer.scales))
         n_more = 1 + len(server.pool.owners) - server.head.shape[1]
         server.head, server.speed = (np.pad(old, ((0, 0), (0, n_more))) for old in (server.head, server.speed))
         server.head[:, 1 + slots] = server.speed[:, 1 + slots] = 0
-        known = server.members.get(client)
+        known = server.members.by_id.get(client)
         # those who came together are refreshed apart, or the head would have to begin anew
         offered = round if known else round - client % max(1, self.refresh_every)
         told = known.told if known else 0
-        server.members[client] = Member(offer.holds, offer.n_examples, offer.n_val, offered, told)
-        server.best, server.best_round = 0.0, round
+        server.members.add(client, Member(offer.holds, offer.n_examples, offer.n_val, offered, told), round)
 
     def find_news(self, server: Server, clients: list[ClientId]) -> dict[ClientId, Clauses]:
         """For those who lack some and may know more: the next in the order of writing."""
-        told, pool = {client: server.members[client].told for client in clients}, server.pool
+        told, pool = {client: server.members.by_id[client].told for client in clients}, server.pool
         masks = {serial: choose_news(pool, serial, server.n_told, server.n_known) for serial in set(told.values())}
-        news = {serial: Clauses(mask, pool.clauses[mask]) for serial, mask in masks.items() if mask.any()}
+        news = {
+            serial: Clauses(mask, pool.clauses[mask], pool.scales[mask]) for serial, mask in masks.items() if mask.any()
+        }
         return {client: news[serial] for client, serial in told.items() if serial in news}
 
     def tell_head(self, server: Server, client: ClientId) -> Head:
-        rows, exponents = linear.quantise(server.head[self.find_mine(server, client)], HEAD_LIMIT)
-        slots = server.pool.serials <= server.members[client].told
-        return Head(None if slots.all() else slots, rows, exponents, server.blend)
+        rows, exponents = linear.quantise(server.head[self.find_mine(server, client)], self.limits.head)
+        member = server.members.by_id[client]
+        slots = server.pool.serials <= member.told
+        return Head(member.holds, None if slots.all() else slots, rows, exponents, server.blend)
 
     def find_mine(self, server: Server, client: ClientId) -> linear.Block:
         """The classes that it holds and the slots that it knows, in the head."""
-        member = server.members[client]
+        member = server.members.by_id[client]
         return np.ix_(member.holds, np.append(True, server.pool.serials <= member.told))
 
     def merge(self, server: Server, changes: Mapping[ClientId, Change], how: Averaging = "mean") -> None:
         rows = [linear.dequantise(change.rows, change.exponents) for change in changes.values()]
         rows = clip_long(rows) if how == "clipped" else rows
         blocks = [(self.find_mine(server, client), mine) for client, mine in zip(changes, rows, strict=True)]
-        sizes = [server.members[client].n_examples for client in changes]
+        sizes = [server.members.by_id[client].n_examples for client in changes]
         mean, is_held = linear.average_blocks(server.head.shape, blocks, sizes)
         # what nobody spoke of keeps its speed for later, and rests
         server.speed = np.where(is_held, self.momentum * server.speed + mean, server.speed)
@@ -227,81 +228,97 @@ class ClausePool(Algorithm):
     def list_messages(self, task: Task, n_known: int, n_told: int) -> list[Message]:
         n_literals, n_mine = choose_shape(task, self.patch).n_literals, task.n_classes * self.n_offered
         n_slots, per_class = n_mine * task.n_clients, np.zeros(task.n_classes, np.int8)
-        rows, slots = np.zeros((task.n_classes, 1 + n_known), np.int8), np.zeros(n_slots, np.bool_)
+        holds, slots = per_class > 0, np.zeros(n_slots, np.bool_)
+        rows = np.zeros((task.n_classes, 1 + n_known), np.int8)
         return [
-            Offer(np.zeros((n_mine, n_literals), np.bool_), per_class > 0, 0, 0),
-            Clauses(slots, np.zeros((n_told, n_literals), np.bool_)),
-            Head(slots, rows, per_class, 0.0),
-            Change(rows, per_class, np.zeros(len(BLENDS), np.int64)),
+            Offer(np.zeros((n_mine, n_literals), np.bool_), np.zeros((n_mine, 2), np.int8), holds, 0, 0),
+            Clauses(slots, np.zeros((n_told, n_literals), np.bool_), np.zeros((n_told, 2), np.int8)),
+            Head(holds, slots, rows, per_class, 0.0).limited(rows=self.limits.head),
+            Change(holds, rows, per_class, np.zeros(len(BLENDS), np.int64)).limited(rows=self.limits.change),
         ]
+
+    def check_change(self, head: Head, change: Change) -> None:
+        if change.holds is not None:
+            check_shape("holds", change.holds, head.holds.shape)
+        check_shape("rows", change.rows, head.rows.shape)
+        check_shape("exponents", change.exponents, head.exponents.shape)
+        check_shape("n_right", change.n_right, (len(BLENDS),))
+        for name, limit in (("rows", self.limits.change), ("exponents", EXPONENT_LIMIT)):
+            numbers = getattr(change, name)
+            if np.any((numbers < -limit) | (numbers > limit)):
+                raise ValueError(f"{name} reach from {numbers.min()} to {numbers.max()}, ±{limit} were due")
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
-        shape = choose_shape(task, self.patch)
-        machine = tm.build(
-            shape, task.n_classes, self.n_clauses, threshold=self.threshold, specificity=self.specificity
-        )
-        holds, clauses = np.zeros(task.n_classes, np.bool_), np.zeros((0, shape.n_literals), np.bool_)
-        client = Client(machine, holds, np.zeros(0), clauses, np.zeros(0, np.bool_), np.zeros((0, 1)))
-        look_around(client, site)
-        return client
+        shape, holds = choose_shape(task, self.patch), find_classes(site.train.y, task.n_classes)
+        n_held = int(np.count_nonzero(holds))
+        machine = tm.build(shape, n_held, self.n_clauses, threshold=self.threshold, specificity=self.specificity)
+        nothing = empty_pool(shape.n_literals)
+        own, head = build_own(machine, holds, site.train.y), np.zeros((n_held, 1))
+        return Client(own, nothing.clauses, nothing.scales, np.zeros(0, np.bool_), head)
 
     @on_client
     def offer(self, client: Client, _: Message, site: Site) -> Offer:
-        self.train_machine(client, site)
-        labels, counts = np.unique(site.train.y, return_counts=True)
-        is_offered = (counts >= self.min_examples) & (len(labels) > 1)  # of one class there is nothing to tell apart
-        clauses = tm.pick_clauses(client.machine, *site.train, labels[is_offered], self.n_offered)
-        return Offer(clauses, client.holds, len(site.train.y), len(site.val.y))
+        self.learn_at_home(client, site, is_due=not client.is_trained)
+        client.is_trained = True  # once for each offer, however often that is lost on its way
+        own, places = client.own, client.own.places(site.train.y)
+        counts = np.bincount(places)
+        is_offered = (counts >= self.min_examples) & (len(counts) > 1)  # of one class there is nothing to tell apart
+        best = tm.pick_clauses(own.machine, site.train.x, places, np.flatnonzero(is_offered), self.n_offered)
+        return Offer(*best, own.holds, len(site.train.y), len(site.val.y))
 
     @on_client
     def take_clauses(self, client: Client, news: Clauses, site: Site) -> None:
-        clauses = news.clauses  # as it came, if it is the whole: clients of one process then hold one pool together
-        if not news.is_new.all():
-            clauses = np.zeros((len(news.is_new), client.clauses.shape[1]), np.bool_)
-            clauses[: len(client.clauses)] = client.clauses
-            clauses[news.is_new] = news.clauses
-        client.clauses, client.slots = clauses, np.pad(client.slots, (0, len(clauses) - len(client.slots)))
+        if news.is_new.all():  # kept as it came: clients of one process then hold one pool together
+            client.clauses, client.scales = news.clauses, news.scales
+        else:
+            more = ((0, len(news.is_new) - len(client.clauses)), (0, 0))
+            client.clauses, client.scales = np.pad(client.clauses, more), np.pad(client.scales, more)
+            client.clauses[news.is_new], client.scales[news.is_new] = news.clauses, news.scales
+        client.slots = np.pad(client.slots, (0, len(client.clauses) - len(client.slots)))
 
     @on_client
     def improve(self, client: Client, sent: Head, site: Site) -> Change:
+        self.learn_at_home(client, site, is_due=False)
         client.is_trained = False  # the offer has arrived; should another be wanted, the machine trains on
-        client.head, client.blend = linear.dequantise(sent.rows, sent.exponents), sent.blend
+        holds, rows = client.own.holds, linear.dequantise(sent.rows, sent.exponents)
+        client.head, client.blend = linear.move_rows(rows, sent.holds, holds), sent.blend
         n_told = len(client.clauses)  # the pool may have grown since; of later slots it has no columns
         client.slots = np.ones(n_told, np.bool_) if sent.slots is None else sent.slots[:n_told]
-        changed = self.train_head(client, site)
-        rows, exponents = linear.quantise(changed - client.head, CHANGE_LIMIT)
-        return Change(rows, exponents, self.count_right(client, site.val))
+        trained = self.train(client.head, client, site, look_around(client, site.train.x), self.steps)
+        change = linear.quantise(linear.move_rows(trained - client.head, holds, sent.holds), self.limits.change)
+        news = None if np.array_equal(holds, sent.holds) else holds
+        return Change(news, *change, self.count_right(client, site.val))
 
     @on_client
     def learn_alone(self, client: Client, _: Message, site: Site) -> None:
-        """The control: a head of its own on all clauses of its own machine."""
-        if not client.is_trained:
-            self.train_machine(client, site)
-            client.clauses = np.concatenate(tm.include_bits(client.machine)[client.holds])
-            client.slots = np.ones(len(client.clauses), np.bool_)
-            client.head = np.zeros((len(client.head), 1 + len(client.clauses)))
-        client.head = self.train_head(client, site)
-        client.blend = BLENDS[int(self.count_right(client, site.val).argmax())]
+        """The control: nothing but the own model, whose head goes on learning."""
+        if client.is_trained:
+            self.train_own_head(client, site)
+        self.learn_at_home(client, site, is_due=not client.is_trained)
+        client.is_trained = True
 
     def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
         return self.guess(client, x, [client.blend])[0]
 
     # ---------------------------------------------------------------- pieces
-    def train_machine(self, client: Client, site: Site) -> None:
-        """Once for each offer, however often that is lost on its way."""
-        if not client.is_trained:
-            look_around(client, site)
-            tm.fit(client.machine, *site.train, site.rng, epochs=self.epochs, negatives=np.unique(site.train.y))
-            client.is_trained = True
+    def learn_at_home(self, client: Client, site: Site, *, is_due: bool) -> None:
+        """If that is due, or if the client has come to hold other classes than before."""
+        own, before = client.own, client.own.holds
+        if is_due or not np.array_equal(before, find_classes(site.train.y, len(before))):
+            train_own(own, site.train, site.rng, epochs=self.epochs)
+            self.train_own_head(client, site)
+            client.head = linear.move_rows(client.head, before, own.holds)
 
-    def train_head(self, client: Client, site: Site) -> linear.Matrix:
-        held = np.flatnonzero(client.holds)
-        is_mine = np.isin(site.train.y, held)
-        places = np.searchsorted(held, site.train.y[is_mine])
-        client.log_shares = linear.log_shares(site.train.y, held)
-        lesson = linear.Lesson(look(client, site.train.x[is_mine]), places, client.log_shares)
-        return linear.train(client.head, lesson, steps=self.steps, rate=self.rate, decay=self.decay)
+    def train_own_head(self, client: Client, site: Site) -> None:
+        own = client.own
+        own.head = self.train(own.head, client, site, look(own, site.train.x), self.own_steps)
+
+    def train(
+        self, head: linear.Matrix, client: Client, site: Site, features: linear.Matrix, steps: int
+    ) -> linear.Matrix:
+        lesson = client.own.lesson(site.train, features)
+        return linear.train(head, lesson, steps=steps, rate=self.rate, decay=self.decay)
 
     def count_right(self, client: Client, examples: Examples) -> NDArray[np.int64]:
         """[blend] examples guessed right."""
@@ -309,32 +326,16 @@ class ClausePool(Algorithm):
         return np.array([np.count_nonzero(guess == examples.y) for guess in guesses])
 
     def guess(self, client: Client, x: NDArray[np.uint8], blends: Sequence[float]) -> list[NDArray[np.int64]]:
-        """[example] the held class that scores best, for each of the blends."""
-        held = np.flatnonzero(client.holds)
-        chances = linear.log_chances(client.head, look(client, x), client.log_shares)
-        votes = tm.class_sums(client.machine, x)[:, held] / self.threshold
-        return [held[(chances + blend * votes).argmax(axis=1)] for blend in blends]
+        """[example] the held class that scores best, for each of the blends; without a pool, by the own model alone."""
+        own = client.own
+        alone = look(own, x) @ own.head.T + own.log_shares
+        if not client.slots.any():
+            return [own.classes[alone.argmax(axis=1)]] * len(blends)
+        together = look_around(client, x) @ client.head.T + own.log_shares
+        return [own.classes[(together + blend * alone).argmax(axis=1)] for blend in blends]
 
 
-def check_change(head: Head, change: Change) -> None:
-    check_shape("rows", change.rows, head.rows.shape)
-    check_shape("exponents", change.exponents, head.exponents.shape)
-    check_shape("n_right", change.n_right, (len(BLENDS),))
-    for name, numbers, limit in (("rows", change.rows, CHANGE_LIMIT), ("exponents", change.exponents, EXPONENT_LIMIT)):
-        if np.any((numbers < -limit) | (numbers > limit)):
-            raise ValueError(f"{name} reach from {numbers.min()} to {numbers.max()}, ±{limit} were due")
-
-
-def look_around(client: Client, site: Site) -> None:
-    """Notes the classes that the client holds now; the head's rows are of these."""
-    client.holds = np.bincount(site.train.y, minlength=client.machine.n_classes) > 0
-    held = np.flatnonzero(client.holds)
-    client.log_shares, client.head = (
-        linear.log_shares(site.train.y, held),
-        np.zeros((len(held), 1 + np.count_nonzero(client.slots))),
-    )
-
-
-def look(client: Client, x: NDArray[np.uint8]) -> linear.Matrix:
+def look_around(client: Client, x: NDArray[np.uint8]) -> linear.Matrix:
     """[example, 1 + slot of the head] what the pool's clauses say."""
-    return linear.as_features(tm.fire_clauses(client.machine.shape, client.clauses[client.slots], x))
+    known = tm.Clauses(client.clauses[client.slots], client.scales[client.slots])
+    return linear.as_features(tm.read_clauses(client.own.machine.shape, known, x))

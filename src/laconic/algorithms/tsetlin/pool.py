@@ -5,10 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic import tsetlin as tm
+
 
 @dataclass
 class Pool:
     clauses: NDArray[np.bool_]  # [slot, literal]
+    scales: NDArray[np.int8]  # [slot, 2]
     owners: NDArray[np.int64]  # [slot]
     serials: NDArray[np.int64]  # [slot] of its last writing; from 1, and each later one is higher
     n_writings: int = 0
@@ -16,18 +19,20 @@ class Pool:
 
 def empty_pool(n_literals: int) -> Pool:
     nobody = np.zeros(0, np.int64)
-    return Pool(np.zeros((0, n_literals), np.bool_), nobody, nobody)
+    return Pool(np.zeros((0, n_literals), np.bool_), np.zeros((0, 2), np.int8), nobody, nobody)
 
 
-def write_offer(pool: Pool, client: int, clauses: NDArray[np.bool_]) -> NDArray[np.int64]:
+def write_offer(pool: Pool, client: int, offered: tm.Clauses) -> NDArray[np.int64]:
     """In the client's old slots, if it has any, and in new ones; those left over fall silent. Returns all of them."""
     slots = np.flatnonzero(pool.owners == client)
-    n_more = max(0, len(clauses) - len(slots))
+    n_offered = len(offered.includes)
+    n_more = max(0, n_offered - len(slots))
     slots = np.append(slots, len(pool.owners) + np.arange(n_more))
     pool.clauses = np.pad(pool.clauses, ((0, n_more), (0, 0)))
+    pool.scales = np.pad(pool.scales, ((0, n_more), (0, 0)))
     pool.owners, pool.serials = (np.pad(old, (0, n_more)) for old in (pool.owners, pool.serials))
-    pool.clauses[slots] = False
-    pool.clauses[slots[: len(clauses)]] = clauses
+    pool.clauses[slots], pool.scales[slots] = False, 0
+    pool.clauses[slots[:n_offered]], pool.scales[slots[:n_offered]] = offered
     pool.owners[slots], pool.serials[slots] = client, pool.n_writings + 1 + np.arange(len(slots))
     pool.n_writings += len(slots)
     return slots
