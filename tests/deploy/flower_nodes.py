@@ -144,9 +144,10 @@ class Deployment:
                 os.close(handle)
 
     def kill(self, program: str, folder: Path) -> None:
-        """The one that runs for this folder."""
-        (pid,) = self.wait_for(program, lambda: find_processes(folder, program))
-        os.kill(pid, signal.SIGKILL)
+        """Those that run for this folder: one, and perhaps another that is about to end."""
+        for pid in self.wait_for(program, lambda: find_processes(folder, program)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def describe(self) -> str:
         """What its processes said last, for whoever has to find out."""
