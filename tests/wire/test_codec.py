@@ -22,7 +22,6 @@ from laconic.wire import (
     encode_detailed,
     size,
 )
-
 from laconic.wire.codec import checksum
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9)
