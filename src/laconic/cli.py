@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laconic.bench import peers
-from laconic.bench.jobs import JOBS, NETWORK_JOBS
+from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
 from laconic.console import carry_out, explained, show_table
 from laconic.deploy import commands as deploy
 
@@ -262,13 +262,20 @@ def bench_networks(
     jobs: Annotated[str, typer.Option(help="Which methods, by comma: " + ", ".join(NETWORK_JOBS) + ".")] = ",".join(
         NETWORK_JOBS
     ),
+    against: Annotated[str, typer.Option(help="Which others, by comma: " + ", ".join(NETWORK_OTHERS) + ".")] = ",".join(
+        NETWORK_OTHERS
+    ),
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed, after one that is not.")] = 10,
     examples: Annotated[int, typer.Option(min=1, help="Examples of each of the 100 clients.")] = 600,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object per job.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Train a convolutional network by rounds of ours and by a bare loop of two processes in turns; print speeds."""
-    names = choose("job", jobs, list(NETWORK_JOBS))
+    """Train a convolutional network by rounds of ours and of others in turns; print speeds.
+
+    The others: a bare loop of two processes, one client after the other on two threads, and Flower's simulator where it
+    and Ray are installed.
+    """
+    names, others = choose("job", jobs, list(NETWORK_JOBS)), choose("peer", against, list(NETWORK_OTHERS))
     with explained(debug=debug):
         from laconic.runs.config import find_method
 
@@ -281,7 +288,7 @@ def bench_networks(
         def say(line: str) -> None:
             typer.echo(line, err=True)
 
-        rows = networks.run(names, rounds=rounds, n_examples=examples, say=say)
+        rows = networks.run(names, others, rounds=rounds, n_examples=examples, say=say)
         if as_json:
             typer.echo(json.dumps(rows, indent=2))
         else:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from laconic import networks as nn
-from laconic.algorithm import Examples, Site, Task
+from laconic.algorithm import Examples, Site, Task, TooFew
 from laconic.algorithms.networks.averaging import Update, Weights, find_part
 from laconic.algorithms.networks.critical import (
     STAY,
@@ -20,6 +20,7 @@ from laconic.algorithms.networks.critical import (
 )
 from laconic.algorithms.networks.fed_cac import FedCAC, Upload
 from laconic.algorithms.networks.fed_purin import Critical, FedPURIN
+from laconic.algorithms.networks.picking import find_largest
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -93,6 +94,14 @@ def test_what_training_changed_may_stand_for_the_gradient() -> None:
         mask, values = sent.entries
         assert np.array_equal(mask, choose_critical(scores.astype(np.float32), cut(512, 256, 512, 2), 0.5))
         assert np.array_equal(values, client.network.vector[mask])
+
+
+def test_the_threshold_of_many_scores_is_the_one_that_sorting_finds() -> None:
+    rng = np.random.default_rng(0)
+    for n, rank in ((40_000, 1), (40_000, 40_000), (50_000, 25_000), (100_000, 60_001), (70_000, 4)):
+        smooth = np.abs(rng.normal(size=n)).astype(np.float32)
+        for scores in (smooth, np.round(smooth * 4), np.where(smooth < 1, 0, smooth), np.zeros_like(smooth)):
+            assert find_largest(scores, rank) == np.sort(scores)[n - rank]
 
 
 # ---------------------------------------------------------------- the server's mix
@@ -202,6 +211,29 @@ def test_batch_normalisation_never_leaves_the_client_and_other_tensors_are_mixed
     method.run_round(server, fleet)
     assert fleet.ledger.total(direction="down").paper_bits == sum(map(count_paper_bits, starts.values()))
     fleet.close()
+
+
+def test_uploads_are_coded_against_what_the_server_knows_and_afresh_where_a_reply_was_lost() -> None:
+    task = Task((8, 8), 2, 3, peak=255.0)
+    method = FedPURIN(training=Training(model="resnet-small", statistics="local", batch=3, epochs=1, rate=1e-3))
+    fleets = [make_fleet(method, task, lost) for lost in (0.0, 0.5)]
+    for fleet in fleets:
+        server = method.start_server(task, fleet)
+        for number in range(1, 6):
+            fleet.begin(number)
+            try:
+                method.run_round(server, fleet)
+            except TooFew:
+                continue
+            finally:
+                assert not fleet.refused
+            for client in server.sent:  # server and client work out the same
+                state = fleet.states()[client]
+                if server.starts[client].round == state.sent_round:
+                    expected = method.expect(server.spec, server.sent[client], server.starts[client])
+                    assert go_on(state, server.starts[client], method.part(server.spec))
+                    assert method.tell_all(state.network.vector[method.part(server.spec).mask]) == expected
+        fleet.close()
 
 
 def test_a_clients_whole_round_stays_below_the_bound_that_its_budget_is_kept_by() -> None:

@@ -22,6 +22,7 @@ from laconic.wire import (
     encode_detailed,
     size,
 )
+from laconic.wire.codec import checksum
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9)
 INT_DTYPES = [f"{sign}{width}" for sign in "iu" for width in (1, 2, 4, 8)]
@@ -135,6 +136,34 @@ def test_each_method_is_chosen_where_it_is_best(cls, method, arrays):
     encoded = encode_detailed(message, base)
     assert decode(cls, encoded.data, base) == message
     assert encoded.fields["values"].method == method
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_mask_of_large_numbers_is_told_by_the_sizes_of_those_that_both_ends_hold(dtype):
+    rng = np.random.default_rng(7)
+    held, score = rng.normal(size=(600, 500)).astype(dtype), rng.normal(size=(600, 500))
+    mask = np.abs(score * held) > np.median(np.abs(score * held))
+    message, base = OneSparse(Sparse.of(held * dtype(1.01), mask)), OneSparse(Sparse(np.ones_like(mask), held.ravel()))
+    encoded = encode_detailed(message, base)
+    assert encoded.fields["values"].method == "by size, planes on base"
+    assert decode(OneSparse, encoded.data, base) == message
+    mask_bytes = len(encode(OneBits(mask)))
+    values_bytes = len(encode(OneFloats(message.values.values), OneFloats(held[mask])))
+    assert len(encoded.data) < 0.85 * mask_bytes + values_bytes
+    with pytest.raises(WireError, match="earlier"):
+        decode(OneSparse, encoded.data)
+    with pytest.raises(WireError, match="checksum"):
+        decode(OneSparse, encoded.data, OneSparse(Sparse(np.ones_like(mask), held.ravel() + dtype(1))))
+
+
+def test_bits_by_size_that_are_no_mask_are_refused():
+    base = OneBits(some_bits(0.2))
+    data = bytearray(encode(OneBits(flip(RNG, some_bits(0.2), 0.001)), base))
+    assert data[1] == 8  # changes
+    data[1] = 10
+    data[-2:] = checksum(OneBits, bytes(data[:-2]), base)
+    with pytest.raises(WireError, match="no mask"):
+        decode(OneBits, bytes(data), base)
 
 
 def test_large_sparse_bits_take_the_short_cut_both_ways():

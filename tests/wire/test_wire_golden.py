@@ -26,6 +26,7 @@ def cases():
     sparse_bits = (pattern(800) % 16 == 0).reshape(20, 40)
     changed = sparse_bits ^ (pattern(800) % 97 == 5).reshape(20, 40)
     weights, floats = pattern(60) % 30 + 1, ((pattern(40) - 30000) / 4097).astype(np.float32)
+    held = ((pattern(600) - 30000) / 1025).astype(np.float32)
     return {
         "empty": (EMPTY, None),
         "bits packed": (OneBits(pattern(100) % 2 == 1), None),
@@ -41,6 +42,10 @@ def cases():
         "floats model": (OneFloats(floats.reshape(4, 10)), None),
         "floats on base": (OneFloats(floats * np.float32(1.001)), OneFloats(floats)),
         "sparse": (OneSparse(Sparse.of(floats.astype(np.float16), pattern(40) % 5 == 0)), None),
+        "sparse mask by size": (
+            OneSparse(Sparse.of(held, np.abs(held) * (pattern(600) % 7 + 1) > 40)),
+            OneSparse(Sparse(np.ones(600, bool), held)),
+        ),
         "all kinds": (
             Everything(
                 sparse_bits[:3],

@@ -37,6 +37,7 @@ class Job:
 
 
 NETWORK_JOBS = ("fedavg", "fedpurin")  # of laconic bench networks: methods
+NETWORK_OTHERS = ("loop", "serial", "flower")  # and what they are compared with, see networks.py
 
 JOBS = {
     "A": Job("Fashion-MNIST, adaptive, patch 5x5", "fashion_mnist", "adaptive", 6000, 2000, 200, (5, 5), 5),

@@ -187,14 +187,6 @@ def code_sized(bits: Any, sizes: Any, buffer: Any, reads: Any) -> Any:
 
 
 @compiled
-def count_bytes(numbers: Any, counts: Any) -> None:
-    """How often each byte occurs. numbers: uint8 [number, byte]; counts: int64 [byte, value], zeros at first."""
-    for i in range(numbers.shape[0]):
-        for k in range(numbers.shape[1]):
-            counts[k, numbers[i, k]] += 1
-
-
-@compiled
 def code_integers(values: Any, hints: Any, n_columns: Any, widest: Any, buffer: Any, reads: Any) -> Any:
     """Bytes used, -1 if impossible. Bit lengths by a mixed binary tree, leading bits by their own, the rest plain."""
     at_a = WEIGHTS + 128 * 5

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.wire import planes
 from laconic.wire.bits import entropy_bytes
 from laconic.wire.codec import Encoded
 from laconic.wire.floats import rotate
@@ -139,16 +140,12 @@ def pack_bytes(value: Any) -> int:
 
 
 def estimate_entropy_bytes(value: Any) -> float:
-    from laconic.wire import kernels
-
     if not isinstance(value, np.ndarray):
         return pack_bytes(value)
     if value.dtype == bool:
         return entropy_bytes(int(np.count_nonzero(value)), value.size)
     if value.dtype.kind == "f":  # whole floats hardly ever repeat; their leading bytes do
-        counts = np.zeros((value.itemsize, 256), np.int64)
-        kernels.count_bytes(rotate(plain(value)).view(np.uint8).reshape(-1, value.itemsize), counts)
-        return sum(map(frequencies_to_bytes, counts))
+        return sum(frequencies_to_bytes(np.bincount(plane)) for plane in planes.split(rotate(plain(value))))
     return frequencies_to_bytes(np.unique(value, return_counts=True)[1])
 
 
