@@ -197,7 +197,7 @@ def find_error(rows: Vector, masks: Masks, kept: Kept) -> float:
     """Length of what rounding takes, as a share of the rows' own."""
     exact, starts = rows[masks].astype(np.float64), find_starts(masks)
     lost = nn.unpack(write_rows(rows, masks, kept), starts) - exact
-    return float(np.linalg.norm(lost) / max(np.linalg.norm(exact), 1e-30))
+    return float(np.linalg.norm(lost)) / max(float(np.linalg.norm(exact)), 1e-30)
 
 
 def list_messages(task: Task, n_features: int, cps_dims: int, kept: Kept) -> list[Message]:
