@@ -87,8 +87,8 @@ def test_lists_name_data_sets_partitions_and_the_settings_of_a_method() -> None:
 
 # ---------------------------------------------------------------- experiments
 QUICK = ("--set", "rounds=2", "--set", "method.epochs=1", "--set", "method.n_clauses=4", "--set", "data.clients=3")
-KEYS = ["run", "method", "rounds", "accuracy_mean", "accuracy_best", "accuracy_p10", "upload_bytes", "download_bytes"]
-KEYS += ["paper_upload_bytes", "paper_download_bytes", "seconds"]
+KEYS = ["run", "method", "rounds", "tested", "accuracy_mean", "accuracy_best", "accuracy_p10"]
+KEYS += ["upload_bytes", "download_bytes", "paper_upload_bytes", "paper_download_bytes", "seconds"]
 
 
 def test_a_run_ends_with_one_json_object_is_never_overwritten_and_can_be_resumed(tmp_path: Path) -> None:

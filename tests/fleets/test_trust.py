@@ -62,7 +62,7 @@ def test_a_mean_falls_for_one_liar_of_six_and_robust_ones_do_not(
     monkeypatch.setattr(kind, step, answer)
     accuracies = {how: measure(method, how, tmp_path / how) for how in AVERAGINGS[method]}
     print(f"{method}: {without_lies:.3f} without lies, {accuracies}")
-    assert accuracies.pop("mean") < without_lies - 0.3
+    assert accuracies.pop("mean") < without_lies - 0.2
     assert min(accuracies.values()) > without_lies - 0.05
 
 
