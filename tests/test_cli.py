@@ -102,14 +102,20 @@ def test_a_run_ends_with_one_json_object_is_never_overwritten_and_can_be_resumed
     assert "\x1b" not in done.err
     assert {"DONE.json", "report.html"} <= {file.name for file in (tmp_path / "first").iterdir()}
 
-    commands = ["run", *QUICK, "--out", "first"], ["run", "--resume", "first", "--json", "--quiet"], ["report", "first"]
-    (refused, again, reported), _ = in_turn(*commands, folder=tmp_path)
+    resumed, shown = ["run", "--resume", "first", "--json", "--quiet"], ["report", "first"]
+    commands = ["run", *QUICK, "--out", "first"], resumed, shown, [*shown, "--json"]
+    (refused, again, reported, described), _ = in_turn(*commands, folder=tmp_path)
     assert refused.code == 2
     assert refused.err.startswith("error[E160] --out first already holds a run")
     assert "laconic run --resume first" in refused.err
     assert (again.code, again.err) == (0, "")
     assert {**json.loads(again.out), "seconds": 0} == {**summary, "seconds": 0}
     assert reported == (0, "report: first/report.html\n", "")
+    (figures,) = json.loads(described.out)
+    shared = set(figures) & set(summary)
+    assert {"accuracy_best", "upload_bytes", "paper_download_bytes"} <= shared
+    assert {key: figures[key] for key in shared - {"seconds"}} == {key: summary[key] for key in shared - {"seconds"}}
+    assert figures["accuracy_by_round"]["2"] == summary["accuracy_mean"]
 
 
 def test_a_comparison_goes_on_where_it_was_and_refuses_other_settings(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="The page; default report.html in a single RUN.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a page, one object per run.")] = False,
     debug: Debug = False,
 ) -> None:
     """Write runs as one self-contained page: accuracy against bytes, clients, fields, settings.
@@ -149,10 +150,13 @@ def report(
     RUN: folders that laconic run or compare made.
     """
     with explained(debug=debug):
+        from laconic.report import describe, read_run, write_report
+
+        if as_json:
+            typer.echo(json.dumps([describe(read_run(run)) for run in runs]))
+            return
         if out is None and len(runs) > 1:
             raise typer.BadParameter("say where several runs go: -o report.html")
-        from laconic.report import write_report
-
         page = out or runs[0] / "report.html"
         write_report(runs, page)
         typer.echo(f"report: {page}")

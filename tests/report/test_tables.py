@@ -47,6 +47,28 @@ def test_bytes_per_client_and_round_leave_out_the_set_up(tmp_path):
     assert row.ratio == pytest.approx(run.counts.paper_bytes / run.counts.sent_bytes)
 
 
+def test_gains_are_of_each_client_over_itself_in_the_first_row(tmp_path):
+    alone, shared = (
+        [read_run(write_run(tmp_path / f"{method}{seed}", method=method, seed=seed, level=level)) for seed in (0, 1)]
+        for method, level in (("local-tm", 0.6), ("fedtm", 0.9))
+    )
+    base, row = compare_table([*alone, *shared])
+    gains = [
+        after.accuracy - before.accuracy
+        for run, other in zip(shared, alone, strict=True)
+        for after, before in zip(run.scores, other.scores, strict=True)
+    ]
+    assert (base.gain, base.gain_error) == (None, None)
+    assert row.gain == pytest.approx(statistics.fmean(gains))
+    assert row.gain_error == pytest.approx(statistics.stdev(gains) / len(gains) ** 0.5)
+
+
+def test_clients_with_other_examples_have_no_gain(tmp_path):
+    first = read_run(write_run(tmp_path / "first"))
+    other = read_run(write_run(tmp_path / "other", method="tpfl", partition_seed=5))
+    assert compare_table([first, other])[1].gain is None
+
+
 def test_runs_of_one_method_are_told_apart_by_what_differs(tmp_path):
     runs = [read_run(write_run(tmp_path / f"{n}", n_clauses=n)) for n in (100, 200)]
     assert [row.method for row in compare_table(runs)] == ["fedtm (n_clauses = 100)", "fedtm (n_clauses = 200)"]

@@ -2,6 +2,6 @@
 
 from laconic.report.page import write_report
 from laconic.report.records import Run, read_run
-from laconic.report.tables import compare_table, format_bytes, render
+from laconic.report.tables import compare_table, describe, format_bytes, render
 
-__all__ = ["Run", "compare_table", "format_bytes", "read_run", "render", "write_report"]
+__all__ = ["Run", "compare_table", "describe", "format_bytes", "read_run", "render", "write_report"]

@@ -128,12 +128,13 @@ def show_glance(groups: Sequence[Group]) -> str:
     ]
     parts.append(f'<div class="cards">{cards}</div>')
     if len(groups) > 1:
-        headings, rows = table_cells([summarise(group) for group in groups])
+        headings, rows = table_cells([summarise(group, groups[0]) for group in groups])
         parts.append(show_table(Cells([heading[0].upper() + heading[1:] for heading in headings], rows)))
     text = (
         "Accuracy is the mean over clients at the last evaluated round, p10 the accuracy that nine clients in ten "
         "reach. Bytes are those of the encoded messages, set-up and envelopes included, over all clients and rounds; "
-        "bytes per client and round are of a client that takes part, without set-up."
+        "bytes per client and round are of a client that takes part, without set-up. Over the first: mean difference "
+        "in points between a client and itself in the first row, and its standard error."
     ) + ("" if all(run.is_finished for group in groups for run in group.runs) else " * not finished.")
     return "".join(parts) + f'<p class="note">{text}</p>'
 

@@ -13,10 +13,9 @@ from laconic.report.plots import (
     find_alone,
     is_wide,
     line_view,
-    rise,
     share_cell,
 )
-from laconic.report.records import Pairs, Run
+from laconic.report.records import Pairs, Run, rise
 from laconic.report.tables import NONE, Group, format_bytes, format_percent
 
 MOST_DRAWN = 120  # clients of a matrix; of more, some are left out
@@ -42,7 +41,7 @@ def plot_gain(groups: Sequence[Group]) -> Figure | None:
     runs, series, rows = list_runs(groups), [], []
     for colour, label, run in runs:
         alone = find_alone(run, [other for _, _, other in runs])
-        dots = [(s.client, s.accuracy - gain, s.accuracy) for s, gain in rise(run, alone)] if alone else []
+        dots = [(score.client, start, end) for score, start, end in rise(run, alone)] if alone else []
         if not dots:
             continue
         better, worse = compare(dots)

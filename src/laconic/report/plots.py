@@ -2,11 +2,11 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from laconic.report.records import ENVELOPE, Labels, Partition, Round, Run, add_counts
+from laconic.report.records import ENVELOPE, Labels, Partition, Round, Run, add_counts, rise
 from laconic.report.tables import NONE, Group, format_bytes, format_percent
 
 LOCAL_ONLY = ("local-tm", "separate")  # methods whose clients learn alone
@@ -128,7 +128,11 @@ def plot_clients(groups: Sequence[Group]) -> Figure:
     ]
     views: list[View] = [{"label": "accuracy", "x": {"label": "accuracy", "unit": "percent"}, "rows": accuracy}]
     gains = [
-        {"label": label, "colour": k, "dots": [[s.client, gain, s.n_correct, s.n_test] for s, gain in rise(run, other)]}
+        {
+            "label": label,
+            "colour": k,
+            "dots": [[s.client, end - start, s.n_correct, s.n_test] for s, start, end in rise(run, other)],
+        }
         for k, label, run in runs
         if (other := alone[id(run)]) is not None
     ]
@@ -150,13 +154,6 @@ def find_alone(run: Run, runs: Iterable[Run]) -> Run | None:
     return None if run.method in LOCAL_ONLY else next((o for o in same if o.method in LOCAL_ONLY), None)
 
 
-def rise(run: Run, alone: Run) -> Iterator[tuple[Any, float]]:
-    before = {score.client: score.accuracy for score in alone.scores}
-    for score in run.scores:
-        if score.accuracy is not None and (base := before.get(score.client)) is not None:
-            yield score, score.accuracy - base
-
-
 def tabulate_clients(partition: Partition, runs: Sequence[tuple[str, Run, Run | None]]) -> Cells:
     headings = ["Client", "Train", "Test"]
     columns: list[dict[int, Amount]] = []
@@ -165,7 +162,7 @@ def tabulate_clients(partition: Partition, runs: Sequence[tuple[str, Run, Run | 
         columns.append({s.client: share_cell(s.accuracy) for s in run.scores if s.accuracy is not None})
         if alone is not None:
             headings.append(f"{label}\ngain")
-            gains = {score.client: gain for score, gain in rise(run, alone)}
+            gains = {score.client: end - start for score, start, end in rise(run, alone)}
             columns.append({client: Amount(f"{100 * gain:+.1f}", gain) for client, gain in gains.items()})
         for position, heading in enumerate(("sent", "received")) if run.counts.sent_bytes else ():
             headings.append(f"{label}\n{heading}")

@@ -218,6 +218,14 @@ class Run:
         return sum(s.seconds for s in self.seconds_by_round.values())
 
 
+def rise(run: Run, base: Run) -> Iterator[tuple[Score, float, float]]:
+    """Each client that was tested in both, how accurate it is in the base and how accurate here."""
+    before = {score.client: score.accuracy for score in base.scores}
+    for score in run.scores:
+        if score.accuracy is not None and (start := before.get(score.client)) is not None:
+            yield score, start, score.accuracy
+
+
 def read_run(folder: str | Path) -> Run:
     folder = Path(folder)
     for name in ("config.toml", "env.json", "partition.json"):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from laconic.report.records import Run
+from laconic.report.records import Run, rise
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")  # each a thousand of the one before
 NONE = "–"  # where there is nothing to show
@@ -49,6 +49,8 @@ class Row:
     ratio: float | None  # the paper's bytes over those sent
     seconds: float
     is_finished: bool
+    gain: float | None  # in accuracy over the first configuration, mean over clients and seeds
+    gain_error: float | None  # standard error of that mean
 
     @property
     def total_bytes(self) -> float:
@@ -57,10 +59,13 @@ class Row:
 
 def compare_table(runs: Sequence[Run]) -> list[Row]:
     """A row for each configuration, in the order first met."""
-    return [summarise(group) for group in group_runs(runs)]
+    groups = group_runs(runs)
+    return [summarise(group, groups[0]) for group in groups]
 
 
-def summarise(group: Group) -> Row:
+def summarise(group: Group, base: Group | None = None) -> Row:
+    """base: the configuration that gains are counted from."""
+    gain, gain_error = find_gain(group, base) if base and base is not group else (None, None)
     accuracies = [run.accuracy_mean for run in group.runs if run.accuracy_mean is not None]
     upload, download, peer = (
         statistics.fmean(getattr(run, name) for run in group.runs)
@@ -84,7 +89,43 @@ def summarise(group: Group) -> Row:
         ratio=paper / sent if sent else None,
         seconds=statistics.fmean(run.seconds for run in group.runs),
         is_finished=all(run.is_finished for run in group.runs),
+        gain=gain,
+        gain_error=gain_error,
     )
+
+
+def find_gain(group: Group, base: Group) -> tuple[float | None, float | None]:
+    """Client by client, each against itself in the base; nothing unless all learnt from and were tested on the same."""
+    pairs = list(zip(group.runs, base.runs, strict=False))
+    if len(group.runs) != len(base.runs) or any(run.clients_have != other.clients_have for run, other in pairs):
+        return None, None
+    gains = [end - start for run, other in pairs for _, start, end in rise(run, other)]
+    if len(gains) < 2:
+        return None, None
+    return statistics.fmean(gains), statistics.stdev(gains) / len(gains) ** 0.5
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """One run in figures, ready for JSON; bytes are of all clients over the whole run."""
+    return {
+        "run": str(run.folder),
+        "method": run.method,
+        "seed": run.seed,
+        "git": run.env.get("git"),
+        "partition": run.partition.sha256[:12],
+        "rounds": run.rounds[-1].round if run.rounds else 0,
+        "is_finished": run.is_finished,
+        "accuracy_by_round": {r.round: r.accuracy_mean for r in run.evaluated},
+        "accuracy_best": run.accuracy_best,
+        "accuracy_p10": run.accuracy_p10,
+        "upload_bytes": run.upload_bytes,
+        "download_bytes": run.download_bytes,
+        "peer_bytes": run.peer_bytes,
+        "paper_upload_bytes": sum(r.paper_upload_bytes for r in run.rounds),
+        "paper_download_bytes": sum(r.paper_download_bytes for r in run.rounds),
+        "seconds": round(run.seconds, 1),
+        "notes": {name: statistics.fmean(of.values()) for name, of in run.last_notes.items() if of},
+    }
 
 
 def per_client_round(run: Run, column: str) -> float | None:
@@ -154,6 +195,13 @@ def format_accuracy(row: Row) -> str:
     return format_percent(row.accuracy) + ("" if row.accuracy_sd is None else f" ± {100 * row.accuracy_sd:.1f}")
 
 
+def format_gain(row: Row) -> str:
+    """In points."""
+    if row.gain is None or row.gain_error is None:
+        return NONE
+    return f"{100 * row.gain:+.1f} ± {100 * row.gain_error:.1f}"
+
+
 def format_ratio(ratio: float | None) -> str:
     return NONE if ratio is None else f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}×"
 
@@ -164,6 +212,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "accuracy %": format_accuracy,
     "best %": lambda row: format_percent(row.best),
     "p10 %": lambda row: format_percent(row.p10),
+    "over the first": format_gain,
     "up per client and round": lambda row: format_bytes(row.upload_bytes_per_client_round),
     "down per client and round": lambda row: format_bytes(row.download_bytes_per_client_round),
     "up": lambda row: format_bytes(row.upload_bytes),
@@ -176,15 +225,17 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 
 
 # What a page has room for and a terminal of 80 columns has not.
-PAGE_ONLY = {"seeds", "up per client and round", "down per client and round", "paper's bytes"}
+PAGE_ONLY = {"seeds", "over the first", "up per client and round", "down per client and round", "paper's bytes"}
 
 
 def table_cells(rows: Sequence[Row], left_out: Set[str] = frozenset()) -> tuple[list[str], list[list[str]]]:
     """Headings and texts; a column that is empty for all is left out."""
-    gossips = any(row.peer_bytes for row in rows)
-    columns = {
-        name: write for name, write in COLUMNS.items() if name not in left_out and (gossips or name != "peer to peer")
-    }
+    empty = set(left_out)
+    if not any(row.peer_bytes for row in rows):
+        empty.add("peer to peer")
+    if not any(row.gain is not None for row in rows):
+        empty.add("over the first")
+    columns = {name: write for name, write in COLUMNS.items() if name not in empty}
     return list(columns), [[write(row) for write in columns.values()] for row in rows]
 
 
