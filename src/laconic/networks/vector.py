@@ -231,7 +231,7 @@ def view(flat: Tensor, piece: Piece) -> Tensor:
 
 @cache
 def keep_memory() -> None:
-    """Memory that a step has freed stays for the next: asking the system for it again took a sixth of a step."""
+    """Memory that a step has freed stays for the next: asking the system for it again took up to a sixth of a step."""
     if platform.libc_ver()[0] == "glibc":  # others have no such thing to set
         allocator = ctypes.CDLL(None)
         allocator.mallopt(M_MMAP_THRESHOLD, MOST_ON_HEAP)
