@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from laconic.bench.networks import N_CLASSES, N_CLIENTS, N_SAMPLED, N_WORKERS, SHAPE, TRAINING, draw_images, train
-from laconic.networks.models import make_module
+from laconic.bench.networks import N_CLIENTS, N_SAMPLED, N_WORKERS, draw_images, train, write_network
 
 PATIENCE_SECONDS = 30  # for Ray to go away
 
@@ -65,14 +64,14 @@ def simulate(pipe: Connection, n_examples: int) -> None:
 
     @server.main()  # type: ignore[untyped-decorator]
     def serve(grid: Grid, context: Context) -> None:
-        first = [parameter.detach().numpy() for parameter in make_module(TRAINING.model, SHAPE, N_CLASSES).parameters()]
+        first = [parameter.detach().numpy() for parameter in write_network().parameters()]
         strategy = TakingTurns(fraction_train=N_SAMPLED / N_CLIENTS, fraction_evaluate=0.0)
         strategy.start(grid, ArrayRecord(first), num_rounds=1 << 20)
 
     @client.train()  # type: ignore[untyped-decorator]
     def train_client(letter: Message, context: Context) -> Message:
         torch.set_num_threads(1)
-        module = make_module(TRAINING.model, SHAPE, N_CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        module = write_network().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         images = draw_images(int(context.node_config["partition-id"]), n_examples)
         trained = train(module, letter.content["arrays"].to_numpy_ndarrays(), images)
         reply = {"arrays": ArrayRecord(trained), "metrics": MetricRecord({"num-examples": n_examples})}

@@ -36,7 +36,7 @@ from laconic.fleets.host import (
 from laconic.fleets.soundness import Limits, check_sound, find_limits
 from laconic.fleets.store import Store
 from laconic.state import Frozen, freeze
-from laconic.wire import Counts, Encoded, Hop, Ledger, Message, WireError
+from laconic.wire import ENVELOPE, Counts, Encoded, Hop, Ledger, Message, WireError
 
 T = TypeVar("T", Reply, Score)
 
@@ -76,6 +76,11 @@ class Frame(NamedTuple):
     @classmethod
     def of(cls, encoded: Encoded, message: Message) -> Frame:
         return cls(encoded, message, wire.count_fields(message, encoded))
+
+    def behind(self, slot: bytes) -> Frame:
+        """With what goes before it."""
+        encoded = Encoded(slot + self.encoded.data, self.encoded.fields)
+        return Frame(encoded, self.message, self.counts | {ENVELOPE: Counts(encoded.envelope_bytes)})
 
 
 class BaseFleet:
@@ -264,24 +269,24 @@ class BaseFleet:
     ) -> dict[ClientId, Frame]:
         """A message that goes to many is encoded once, and its bytes are held once; different ones side by side."""
 
-        def encode(message: Message, base: Message | None, agreed: int | None) -> Frame:
+        def encode(message: Message, base: Message | None) -> Frame:
             if type(message) is not step.message:
                 raise TypeError(
                     f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}"
                 )
             kept = message.snapshot()
-            coded = wire.encode_detailed(kept, base) if message.schema else NOTHING
-            return Frame.of(Encoded(write_slot(step, agreed) + coded.data, coded.fields), kept)
+            return Frame.of(wire.encode_detailed(kept, base) if message.schema else NOTHING, kept)
 
         jobs, keys = {}, {}
         for client, message in messages.items():
             agreed, held = links[client].held.get(step.name, (None, None))
             base = held.down if held else None
-            keys[client] = key = (id(message), id(base), agreed)
-            jobs[key] = (message, base, agreed)
+            key = (id(message), id(base))
+            keys[client], jobs[key] = (key, agreed), (message, base)
         with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1) or 1) as pool:
             frames = dict(zip(jobs, pool.map(encode, *zip(*jobs.values(), strict=True)), strict=True)) if jobs else {}
-        return {client: frames[key] for client, key in keys.items()}
+        slotted = {(key, agreed): frames[key].behind(write_slot(step, agreed)) for key, agreed in set(keys.values())}
+        return {client: slotted[key] for client, key in keys.items()}
 
     def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
         """WireError or ValueError for what no honest client sends."""

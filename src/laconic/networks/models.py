@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from laconic.networks.mobile import EFFICIENTNET, MOBILENET_V2, inverted_body, shuffled_body
+from laconic.networks.pooling import HalfReLU
 
 Maker = Callable[[tuple[int, ...], int], nn.Module]
 SMALL_IMAGE = 20  # pixels; convolutions without padding leave nothing of a smaller one
@@ -89,13 +90,11 @@ def multilayer(*hidden: int) -> Maker:
     return make
 
 
-def convolutions(
-    input_shape: tuple[int, ...], layers: Sequence[tuple[int, int, int]], activation: nn.Module
-) -> nn.Module:
-    """layers: channels, side of the kernel, padding; each halves the image."""
+def convolutions(input_shape: tuple[int, ...], layers: Sequence[tuple[int, int, int]], slope: float) -> nn.Module:
+    """layers: channels, side of the kernel, padding; each halves the image. slope: of activations below 0."""
     n_in, parts = example_tensor_shape(input_shape)[0], list[nn.Module]()
     for n_out, side, padding in layers:
-        parts += [nn.Conv2d(n_in, n_out, side, padding=padding), activation, nn.MaxPool2d(2)]
+        parts += [nn.Conv2d(n_in, n_out, side, padding=padding), HalfReLU(slope)]
         n_in = n_out
     return nn.Sequential(*parts, nn.Flatten())
 
@@ -106,7 +105,8 @@ def convolutional(*layers: tuple[int, int, int], hidden: int, leaky: bool = Fals
     def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         activation = nn.LeakyReLU() if leaky else nn.ReLU()
         is_colour = example_tensor_shape(input_shape)[0] == 3
-        body = convolutions(input_shape, layers if is_colour else layers[: len(layers) - deeper], activation)
+        slope = activation.negative_slope if isinstance(activation, nn.LeakyReLU) else 0.0
+        body = convolutions(input_shape, layers if is_colour else layers[: len(layers) - deeper], slope)
         if hidden:
             body = nn.Sequential(body, nn.Linear(count_features(body, input_shape), hidden), activation)
         return Network(body, input_shape, n_classes)

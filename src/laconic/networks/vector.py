@@ -6,11 +6,13 @@ there channels last, the order in which they are fastest.
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -24,6 +26,8 @@ from laconic.networks.models import choose_model, make_module
 Vector = NDArray[np.float32]
 MAX_ALIVE = 8  # modules a thread keeps
 STATISTICS = ("running_mean", "running_var")
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # as malloc.h has them
+MOST_ON_HEAP, MOST_IDLE = 1 << 25, 1 << 27  # bytes: an array that is not given back at once; what a heap may keep
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ class Live:
 
     def __init__(self, spec: Spec) -> None:
         torch.set_num_threads(1)  # workers are many, and the order of sums must not depend on cores
+        keep_memory()
         self.spec = spec
         name = choose_model(spec.input_shape) if spec.model == "auto" else spec.model
         self.module = make_module(name, spec.input_shape, spec.n_classes, spec.n_features)
@@ -222,6 +227,15 @@ def view(flat: Tensor, piece: Piece) -> Tensor:
         return segment.view(piece.shape)
     n_out, n_in, height, width = piece.shape
     return segment.view(n_out, height, width, n_in).permute(0, 3, 1, 2)
+
+
+@cache
+def keep_memory() -> None:
+    """Memory that a step has freed stays for the next: asking the system for it again took up to a sixth of a step."""
+    if platform.libc_ver()[0] == "glibc":  # others have no such thing to set
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(M_MMAP_THRESHOLD, MOST_ON_HEAP)
+        allocator.mallopt(M_TRIM_THRESHOLD, MOST_IDLE)
 
 
 def readable(array: NDArray[Any]) -> NDArray[Any]:

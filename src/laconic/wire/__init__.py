@@ -2,11 +2,12 @@
 
 from laconic.wire.buffer import WireError
 from laconic.wire.codec import Encoded, bound, decode, encode, encode_detailed, size
-from laconic.wire.ledger import Counts, Hop, Ledger, count_fields
+from laconic.wire.ledger import ENVELOPE, Counts, Hop, Ledger, count_fields
 from laconic.wire.message import EMPTY, Bits, Floats, Ints, Message, Sparse
 
 __all__ = [
     "EMPTY",
+    "ENVELOPE",
     "Bits",
     "Counts",
     "Encoded",

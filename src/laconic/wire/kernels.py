@@ -264,3 +264,14 @@ def read_rice(values: Any, shift: Any, buffer: Any) -> Any:
             at += 1
         values[i] = high << shift | low
     return at
+
+
+# ---------------------------------------------------------------- counting
+@compiled
+def count_bytes(numbers: Any, width: Any) -> Any:
+    """[byte of a number, value] how often; two tables, since equal bytes in one after the other would wait."""
+    counts = np.zeros((2, width, 256), np.int64)
+    for i, number in enumerate(numbers):
+        for k in range(width):
+            counts[i & 1, k, number >> (8 * k) & 255] += 1
+    return counts[0] + counts[1]

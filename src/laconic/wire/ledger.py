@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.wire import planes
 from laconic.wire.bits import entropy_bytes
 from laconic.wire.codec import Encoded
 from laconic.wire.floats import rotate
@@ -145,7 +144,9 @@ def estimate_entropy_bytes(value: Any) -> float:
     if value.dtype == bool:
         return entropy_bytes(int(np.count_nonzero(value)), value.size)
     if value.dtype.kind == "f":  # whole floats hardly ever repeat; their leading bytes do
-        return sum(frequencies_to_bytes(np.bincount(plane)) for plane in planes.split(rotate(plain(value))))
+        from laconic.wire import kernels
+
+        return sum(map(frequencies_to_bytes, kernels.count_bytes(rotate(plain(value)), value.itemsize)))
     return frequencies_to_bytes(np.unique(value, return_counts=True)[1])
 
 
