@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
-from laconic.bench.networks import N_CLASSES, SHAPE, TRAINING, write_network
+from laconic.algorithms.networks import critical
+from laconic.bench.loops import N_CLASSES, SHAPE, TRAINING, Trained, mix, write_network
 from laconic.networks.models import make_module
 
 
@@ -31,3 +33,14 @@ def test_others_train_the_same_network() -> None:
     ours.load_state_dict(dict(zip(ours.state_dict(), theirs.state_dict().values(), strict=True)))
     x = torch.rand(2, 1, *SHAPE)
     assert torch.allclose(theirs(x), ours(x), atol=1e-6)
+
+
+def test_fedpurin_by_hand_mixes_as_ours_does() -> None:
+    rng = np.random.default_rng(0)
+    masks = [rng.random(40) < 0.5 for _ in range(4)]
+    vectors = [np.where(mask, rng.random(40), 0).astype(np.float32) for mask in masks]
+    by_hand = mix([Trained([vector], [mask]) for vector, mask in zip(vectors, masks, strict=True)], round=1)
+    starts = critical.mix(masks, vectors, critical.measure_overlap(masks), 1, 100, "fp32")
+    for vector, mask, start, (due,) in zip(vectors, masks, starts, by_hand, strict=True):
+        critical.put_start(vector, mask, start)
+        assert np.allclose(vector, due, atol=1e-6)

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from laconic.bench.networks import N_CLIENTS, N_SAMPLED, N_WORKERS, draw_images, train, write_network
+from laconic.bench.loops import N_CLIENTS, N_SAMPLED, train, write_network
+from laconic.bench.networks import N_WORKERS, draw_images
 
 PATIENCE_SECONDS = 30  # for Ray to go away
 
