@@ -53,6 +53,12 @@ def drift(rng: np.random.Generator, bits: NDArray[np.bool_], share: float) -> ND
     return np.asarray(bits ^ lost ^ (rng.random(bits.shape) < 0.2 * share))
 
 
+def stretch(rows: NDArray[np.float64]) -> NDArray[np.float32]:
+    """256 features as 500, means of two neighbours between them, as adaptive pooling makes them."""
+    places = np.arange(500) / 2
+    return np.stack([np.interp(places, np.arange(256), row) for row in rows]).astype(np.float32)
+
+
 def payloads(rng: np.random.Generator) -> Iterator[tuple[str, Message, Message | None]]:
     for density, n_clauses, n_features in ((0.01, 1000, 784), (0.06, 1000, 784), (0.15, 1000, 136), (0.25, 2000, 71)):
         bits = clauses(rng, n_clauses, n_features, density)
@@ -87,6 +93,10 @@ def payloads(rng: np.random.Generator) -> Iterator[tuple[str, Message, Message |
     moved = (model + rng.normal(0, 0.02, model.size) * np.abs(model)).astype(np.float32)
     yield "… next round, fp32, moved by 2 %", SomeSparse(Sparse.of(moved, kept)), SomeSparse(sparse)
     yield "1.2 M weights, fp32", SomeFloats(model.astype(np.float32)), None
+    means = rng.gamma(2, 0.3, (10, 256))
+    stretched = [stretch(rows) for rows in (means, means * (1 + rng.normal(0, 0.02, means.shape)))]
+    yield "prototypes 10x500 of 256 features, fp32", SomeFloats(stretched[0]), None
+    yield "… next round, moved by 2 %", SomeFloats(stretched[1]), SomeFloats(stretched[0])
 
 
 def payloads_of(path: Path) -> Iterator[tuple[str, Message, Message | None]]:

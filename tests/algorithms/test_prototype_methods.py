@@ -205,6 +205,21 @@ def test_fewer_bits_are_noted_with_what_they_take_of_the_targets(kind: type) -> 
     assert sent["fp32"] > sent["fp16"] > sent["int8"]
 
 
+def test_targets_and_means_are_coded_against_the_last_ones_though_an_empty_message_came_between() -> None:
+    protos = FedProto(training=Training(model="mlp", batch=4, rate=1e-6), n_features=64, cps_dims=64)
+    fleet = fleet_of(protos, [[0, 1] * 8, [1, 2] * 8])
+    server, sent = protos.start_server(fleet.home.task, fleet), {}
+    for number in range(1, 5):
+        fleet.begin(number)
+        protos.run_round(server, fleet)
+        sent[number] = {way: fleet.ledger.total(field="exact", direction=way).sent_bytes for way in ("down", "up")}
+        if number == 2:
+            protos.deliver(server, fleet)
+    assert sent[3]["down"] == 0  # a delivery told them already
+    assert sent[4]["down"] < sent[2]["down"] / 2
+    assert max(sent[number]["up"] for number in (2, 3, 4)) < sent[1]["up"] / 2
+
+
 def test_a_tenth_of_the_dimensions_counts_a_tenth_and_takes_a_tenth_but_for_what_frames_messages() -> None:
     """Table 4: d(K_i + K) numbers a client and round, s in place of d. 20 clients, 5 of 10 classes each, 30 rounds.
 

@@ -20,6 +20,8 @@ from laconic.wire import (
     decode,
     encode,
     encode_detailed,
+    floats,
+    kernels,
     size,
 )
 from laconic.wire.codec import checksum
@@ -117,6 +119,13 @@ TYPICAL_INTS = {
     "model": (RNG.geometric(0.2, (20, 30)), None),
     "model on base": (RNG.geometric(0.2, 600) // 9 + np.arange(600), np.arange(600)),
 }
+
+
+def stretch(numbers):
+    """Numbers, and between every two of them their mean, as pooling to more places makes them."""
+    return np.interp(np.arange(0, len(numbers), 0.5), np.arange(len(numbers)), numbers).astype(np.float32)
+
+
 GAUSS = RNG.normal(size=3000).astype(np.float32)
 MANY = np.random.default_rng(6).normal(size=100_000).astype(np.float32)
 TYPICAL_FLOATS = {
@@ -124,7 +133,9 @@ TYPICAL_FLOATS = {
     "planes": (np.tile(GAUSS[:40], 60), None),
     "model": (GAUSS, None),
     "planes on base": (MANY * np.float32(1.01), MANY),  # too many for the model
-    "model on base": (GAUSS * np.float32(1.01), GAUSS),
+    "model on base": (GAUSS.astype(np.float16) * np.float16(1.01), GAUSS.astype(np.float16)),
+    "lines": (stretch(GAUSS), None),
+    "lines on base": (stretch(GAUSS) * np.float32(1.01), stretch(GAUSS)),
 }
 TYPICAL = [(OneBits, *case) for case in TYPICAL_BITS.items()]
 TYPICAL += [(OneInts, *case) for case in TYPICAL_INTS.items()] + [(OneFloats, *case) for case in TYPICAL_FLOATS.items()]
@@ -174,6 +185,24 @@ def test_large_sparse_bits_take_the_short_cut_both_ways():
     assert encode_detailed(message, base).fields["values"].method == "model on base"
     assert decode(OneBits, encode(message)) == message
     assert decode(OneBits, encode(message, base), base) == message
+
+
+def test_numbers_that_others_tell_cost_little_more_than_their_rounding():
+    """Half of them are means of their neighbours, so every second is on the line through the two before."""
+    numbers, stretched = OneFloats(GAUSS), OneFloats(stretch(GAUSS))
+    assert stretched.values.size == 2 * numbers.values.size
+    assert size(stretched) < 1.1 * size(numbers)
+    assert size(OneFloats(np.repeat(GAUSS, 8))) < 1.2 * size(numbers)
+
+
+@given(hnp.arrays("f4", 2, elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
+def test_a_line_goes_on_to_the_nearest_single(pair):
+    """By integers alone, and within one of what doubles round to."""
+    two, one = pair.astype(np.float64)
+    limit = float(np.finfo(np.float32).max)
+    exact = np.float32(np.clip(2 * one - two, -limit, limit))
+    places = floats.order(np.array([one, two, exact], np.float32)).astype(np.int64)
+    assert abs(kernels.go_on(*places[:2]) - places[2]) <= 1
 
 
 def test_awkward_numbers_stay_bit_for_bit():

@@ -133,6 +133,8 @@ def test_no_damage_makes_us_hold_much():
         (OneInts, shaped(4, method=3, dtype=1) + b"\x40" + b"\x99" * 9, "do not fit int8|not 4 numbers"),
         (OneInts, shaped(4, method=2, dtype=1) + b"\3abc", "planes of"),
         (OneFloats, shaped(4, method=2, dtype=10) + b"abc", "no Zstandard frame"),
+        (OneFloats, shaped(4, method=4, dtype=9) + b"abc", "4 of float16 by lines"),
+        (OneFloats, shaped(2, method=4, dtype=10) + b"\x55" * 40, "are not 2 numbers"),
         (OneFloats, bytes([VERSION | 32, 0]), "flags 1; OneFloats has 0"),
         (Message, bytes([VERSION, 0]), "1 bytes too many at the end"),
         (Message, bytes([VERSION + 1]), "version 2; this end speaks version 1"),

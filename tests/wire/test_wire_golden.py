@@ -26,6 +26,7 @@ def cases():
     sparse_bits = (pattern(800) % 16 == 0).reshape(20, 40)
     changed = sparse_bits ^ (pattern(800) % 97 == 5).reshape(20, 40)
     weights, floats = pattern(60) % 30 + 1, ((pattern(40) - 30000) / 4097).astype(np.float32)
+    stretched = np.stack([floats[:-1], (floats[:-1] + floats[1:]) / 2], axis=1).ravel()
     held = ((pattern(600) - 30000) / 1025).astype(np.float32)
     return {
         "empty": (EMPTY, None),
@@ -41,6 +42,8 @@ def cases():
         "ints on base": (OneInts(weights + weights // 12), OneInts(weights)),
         "floats model": (OneFloats(floats.reshape(4, 10)), None),
         "floats on base": (OneFloats(floats * np.float32(1.001)), OneFloats(floats)),
+        "floats lines": (OneFloats(np.repeat(floats, 3)), None),
+        "floats lines on base": (OneFloats(stretched), OneFloats(stretched * np.float32(0.99))),
         "sparse": (OneSparse(Sparse.of(floats.astype(np.float16), pattern(40) % 5 == 0)), None),
         "sparse mask by size": (
             OneSparse(Sparse.of(held, np.abs(held) * (pattern(600) % 7 + 1) > 40)),

@@ -20,6 +20,7 @@ from laconic.aggregate import Averaging
 from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import (
     LOSS,
+    NONE_YET,
     NOTHING,
     SAMPLE,
     SERVER,
@@ -146,9 +147,9 @@ class BaseFleet:
 
         def read(reply: Reply) -> None:
             """As it comes, while other clients are still at work."""
-            _, held = links[reply.client].held.get(known.name, (None, None))
+            _, held = links[reply.client].held.get(known.name, (None, NONE_YET))
             try:
-                base = against(reply.client) if against is not None else held.up if held else None
+                base = against(reply.client) if against is not None else held.up
                 answer = self._decode(known, reply.encoded.data, base)
                 if check is not None and answer is not None:
                     check(messages[reply.client], answer)
@@ -160,7 +161,7 @@ class BaseFleet:
 
         for reply in self._gather(requests, read):
             client, link, got = reply.client, links[reply.client], answers[reply.client]
-            agreed, _ = link.held.get(known.name, (None, None))
+            agreed, before = link.held.get(known.name, (None, NONE_YET))
             hop = Hop(self.round, known.name, "up", client)
             if isinstance(got, Exception):
                 self._refuse(hop, reply.encoded.data, str(got))
@@ -169,7 +170,7 @@ class BaseFleet:
                 self._record(hop, got)
             if not self._is_lost(client):
                 replies[client] = answer = got and got.message
-                link.held[known.name] = (free_slot(agreed), Exchange.of(sent[client].message, answer))
+                link.held[known.name] = (free_slot(agreed), before.after(sent[client].message, answer))
                 self._links.put(client, link)
         self.n_lost += len(requests) - len(replies)
         self.replied |= replies.keys()
@@ -279,10 +280,9 @@ class BaseFleet:
 
         jobs, keys = {}, {}
         for client, message in messages.items():
-            agreed, held = links[client].held.get(step.name, (None, None))
-            base = held.down if held else None
-            key = (id(message), id(base))
-            keys[client], jobs[key] = (key, agreed), (message, base)
+            agreed, held = links[client].held.get(step.name, (None, NONE_YET))
+            key = (id(message), id(held.down))
+            keys[client], jobs[key] = (key, agreed), (message, held.down)
         with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1) or 1) as pool:
             frames = dict(zip(jobs, pool.map(encode, *zip(*jobs.values(), strict=True)), strict=True)) if jobs else {}
         slotted = {(key, agreed): frames[key].behind(write_slot(step, agreed)) for key, agreed in set(keys.values())}

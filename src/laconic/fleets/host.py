@@ -44,14 +44,16 @@ class Exchange(NamedTuple):
     down: Message | None
     up: Message | None
 
-    @classmethod
-    def of(cls, down: Message, up: Message | None) -> Exchange:
-        """Without what nothing is coded against."""
-        return cls(down if is_base(down) else None, up if up is not None and is_base(up) else None)
+    def after(self, down: Message, up: Message | None) -> Exchange:
+        """Without what nothing is coded against; a message with nothing in it leaves the one before."""
+        return Exchange(down if is_base(down) else self.down, up if up is not None and is_base(up) else self.up)
+
+
+NONE_YET = Exchange(None, None)
 
 
 def is_base(message: Message) -> bool:
-    return bool(message.schema) and not message.is_afresh
+    return not message.is_afresh and any(getattr(message, name) is not None for name, _, _ in message.schema)
 
 
 @dataclass
@@ -126,13 +128,13 @@ class Host:
         else:
             slots = cell.held.setdefault(step.name, [None, None])
             agreed, body = read_slot(step, request.frame)
-            base = None if agreed is None else slots[agreed]
-            if agreed is not None and base is None:
+            base = NONE_YET if agreed is None else slots[agreed]
+            if base is None:
                 raise WireError(f"client {request.client} holds no earlier {step.name}, which this one builds on")
-            message = self._decode(step, body, base.down if base else None)
+            message = self._decode(step, body, base.down)
             told = run(message, site)
-            encoded, reply = encode_reply(step, told, getattr(told, "base", None) or (base.up if base else None))
-            slots[free_slot(agreed)] = Exchange.of(message, reply)
+            encoded, reply = encode_reply(step, told, getattr(told, "base", None) or base.up)
+            slots[free_slot(agreed)] = base.after(message, reply)
         self.cells.put(request.client, cell)
         return Reply(request.client, encoded, site.notes)
 

@@ -1,4 +1,7 @@
-"""Floats, bit for bit: plain, byte planes, or as integers in the order of their values under the integers' model."""
+"""Floats, bit for bit: plain, byte planes, or as integers in the order of their values, under a model.
+
+That of singles looks for numbers that follow from those before them; the others' is the integers'.
+"""
 
 import math
 from typing import Any
@@ -8,10 +11,13 @@ from numpy.typing import NDArray
 
 from laconic.wire import ints, planes
 from laconic.wire.bits import shorter
+from laconic.wire.buffer import WireError
 
 PLAIN, PLANES, MODEL = ints.PLAIN, ints.PLANES, ints.MODEL
-PLANES_ON_BASE, MODEL_ON_BASE = ints.ON_BASE + PLANES, ints.ON_BASE + MODEL
+LINES = 4
+PLANES_ON_BASE, MODEL_ON_BASE, LINES_ON_BASE = (ints.ON_BASE + method for method in (PLANES, MODEL, LINES))
 NAMES = {method: ints.NAMES[method] for method in (PLAIN, PLANES, MODEL, PLANES_ON_BASE, MODEL_ON_BASE)}
+NAMES |= {LINES: "lines", LINES_ON_BASE: "lines on base"}
 MAX_MODELLED = 1 << 15  # beyond it the model takes longer than its few percent are worth
 MAX_SAMPLED = 1 << 14  # numbers that tell which form of many is shorter
 
@@ -26,6 +32,8 @@ def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | N
     best = shorter(best, PLANES, planes.squeeze(rotate(array)))
     ordered = order(array)
     best = shorter(best, MODEL, ints.write_model(ordered.astype(np.int64), None, n_columns, len(best[1])))
+    if array.itemsize == 4:
+        best = shorter(best, LINES, write_lines(array, None, len(best[1])))
     if base is not None:
         start = order(base)
         steps = ordered - start
@@ -33,6 +41,8 @@ def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | N
         hints = ints.bit_lengths(start.astype(np.int64))
         code = ints.write_model(steps.astype(np.int64), hints, n_columns, len(best[1]))
         best = shorter(best, MODEL_ON_BASE, code)
+        if array.itemsize == 4:
+            best = shorter(best, LINES_ON_BASE, write_lines(array, base, len(best[1])))
     return best
 
 
@@ -67,6 +77,10 @@ def decode(
     if method == MODEL:
         ordered = ints.from_int64(ints.read_model(payload, n, None, n_columns), signed)
         return unorder(ordered, dtype).reshape(shape)
+    if method in (LINES, LINES_ON_BASE):
+        if dtype.itemsize != 4 or n > MAX_MODELLED:
+            raise WireError(f"{n} of {dtype} by lines; at most {MAX_MODELLED} of float32 were due")
+        return unorder(ints.from_int64(read_lines(payload, n, base), signed), dtype).reshape(shape)
     assert base is not None
     start = order(base)
     steps: NDArray[np.integer[Any]]
@@ -76,6 +90,26 @@ def decode(
         hints = ints.bit_lengths(start.astype(np.int64))
         steps = ints.from_int64(ints.read_model(payload, n, hints, n_columns), signed)
     return unorder(start + steps, dtype).reshape(shape)
+
+
+def write_lines(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | None, limit: int) -> bytes:
+    """The code of singles, or `limit` bytes of nothing where it would be longer."""
+    from laconic.wire import kernels
+
+    values, buffer = order(array).astype(np.int64), np.zeros(limit, np.uint8)
+    start = np.zeros_like(values) if base is None else order(base).astype(np.int64)
+    return buffer[: kernels.code_singles(values, start, base is not None, buffer, False)].tobytes()
+
+
+def read_lines(payload: bytes, n: int, base: NDArray[np.floating[Any]] | None) -> NDArray[np.int64]:
+    from laconic.wire import kernels
+
+    values, buffer = np.zeros(n, np.int64), np.frombuffer(bytearray(payload), np.uint8)
+    start = np.zeros_like(values) if base is None else order(base).astype(np.int64)
+    used = kernels.code_singles(values, start, base is not None, buffer, True)
+    if used < len(buffer):
+        raise WireError(f"the {len(buffer)} bytes of lines are not {n} numbers")
+    return values
 
 
 def order(array: NDArray[np.floating[Any]]) -> NDArray[np.signedinteger[Any]]:

@@ -26,6 +26,10 @@ QUARTER = 65536 // 4  # first weight of each of four opinions
 COUNT_BITS = 10  # a context is its chance of a one in 22 bits, above a count of the bits it has seen
 EVEN = 1 << 31  # chance one half, nothing seen
 
+NEW, ON_LINE, AGAIN = range(3)  # kinds of singles
+NEAR = 1 << 10  # of a line: as far as the rounding of what lies on it may take it
+MAX_SINGLE = 0x7F7FFFFF
+
 
 @compiled
 def open_model(n_weights: Any, n_contexts: Any, pace: Any, buffer: Any, reads: Any) -> Any:
@@ -186,9 +190,40 @@ def code_sized(bits: Any, sizes: Any, buffer: Any, reads: Any) -> Any:
     return close_model(model, buffer)
 
 
+@inlined
+def code_number(value: Any, depth: Any, modelled: Any, tables: Any, model: Any, buffer: Any) -> Any:
+    """The number and its bit length: that by a mixed binary tree, leading bits by their own, the rest plain.
+
+    tables: where weights, four contexts, leading bits and signs start. depth: of the tree. Leading bits are modelled
+    until, with a one before them, they reach `modelled`.
+    """
+    weights, a, b, c, d, leads, signs = tables
+    size, length, node = abs(value), 0, 1
+    if not model[READS]:
+        while length < 64 and np.uint64(size) >> np.uint64(length):
+            length += 1
+    for level in range(depth - 1, -1, -1):
+        slots = (weights + 5 * node, a + node, b + node, c + node, d + node)
+        node = node << 1 | code_mixed(length >> level & 1, slots, model, buffer)
+    length = node - (1 << depth)
+    n_bits = length if length <= 64 else 0  # more is damage, which the caller refuses
+    lead, read = 1, np.int64(n_bits > 0)
+    for level in range(n_bits - 2, -1, -1):
+        bit = size >> level & 1
+        if lead < modelled:
+            bit = code_alone(bit, leads + n_bits * 256 + lead, model, buffer)
+            lead = lead << 1 | bit
+        else:
+            bit = code_bit(bit, 32768, model, buffer)
+        read = read << 1 | bit
+    if n_bits and code_alone(np.int64(value < 0), signs + n_bits * 2, model, buffer):
+        read = -read
+    return read, length
+
+
 @compiled
 def code_integers(values: Any, hints: Any, n_columns: Any, widest: Any, buffer: Any, reads: Any) -> Any:
-    """Bytes used, -1 if impossible. Bit lengths by a mixed binary tree, leading bits by their own, the rest plain."""
+    """Bytes used, -1 if impossible."""
     at_a = WEIGHTS + 128 * 5
     at_b, at_c, at_d = at_a + 128, at_a + 128 * 66, at_a + 128 * 131
     at_lead = at_d + 128 * 65
@@ -200,32 +235,131 @@ def code_integers(values: Any, hints: Any, n_columns: Any, widest: Any, buffer: 
     depth = 0
     while widest >> depth:
         depth += 1
-    before = sign = 0
+    before = sign = np.int64(0)
     for i in range(len(values)):
-        size, length, column, node = abs(values[i]), 0, i % n_columns, 1
-        if not reads:
-            while length < 64 and np.uint64(size) >> np.uint64(length):
-                length += 1
-        for level in range(depth - 1, -1, -1):
-            around = (at_b + before * 128 + node, at_c + lengths[column] * 128 + node, at_d + hints[i] * 128 + node)
-            slots = (WEIGHTS + 5 * node, at_a + node, *around)
-            node = node << 1 | code_mixed(length >> level & 1, slots, model, buffer)
-        length = node - (1 << depth)
+        column = i % n_columns
+        around = (at_b + before * 128, at_c + lengths[column] * 128, at_d + hints[i] * 128)
+        tables = (WEIGHTS, at_a, *around, at_lead, at_sign + sign)
+        values[i], length = code_number(values[i], depth, 256, tables, model, buffer)
         if length > 64:
             return -1
-        lead, read = 1, np.int64(length > 0)
-        for level in range(length - 2, -1, -1):
-            bit = size >> level & 1
-            if lead < 256:
-                bit = code_alone(bit, at_lead + length * 256 + lead, model, buffer)
-                lead = lead << 1 | bit
-            else:
-                bit = code_bit(bit, 32768, model, buffer)
-            read = read << 1 | bit
         if length:
-            sign = code_alone(np.int64(values[i] < 0), at_sign + length * 2 + sign, model, buffer)
-        values[i] = -read if length and sign else read
+            sign = np.int64(values[i] < 0)
         before = lengths[column] = length
+        if not reads and model[AT] > len(buffer):
+            return model[AT]
+    return close_model(model, buffer)
+
+
+@inlined
+def find_size(ordered: Any) -> Any:
+    """Exponent and mantissa of a single that is an integer in the order of values."""
+    return ordered ^ ordered >> 63
+
+
+@inlined
+def align(size: Any, shift: Any) -> Any:
+    mantissa = size & 0x7FFFFF | np.int64(size > 0x7FFFFF) << 23
+    return mantissa << shift if shift >= 0 else mantissa >> min(-shift, 63)
+
+
+@compiled
+def go_on(one: Any, two: Any) -> Any:
+    """The single that follows `two` and then `one` in a straight line; all three as integers in the order of values.
+
+    2 · one - two, both aligned to the larger; what lies far below it is left out.
+    """
+    power_one, power_two = max(find_size(one) >> 23, 1) + 1, max(find_size(two) >> 23, 1)
+    lowest = max(power_one, power_two) - 36
+    part_one, part_two = align(find_size(one), power_one - lowest), align(find_size(two), power_two - lowest)
+    total = (part_one if one >= 0 else -part_one) - (part_two if two >= 0 else -part_two)
+    size, shift = abs(total), -24
+    while size >> (shift + 24):
+        shift += 1
+    shift = max(shift, 1 - lowest)  # below the least power of two there are only leading zeros
+    size = (size + (1 << shift >> 1)) >> shift if shift > 0 else size << -shift
+    size = min(((lowest + shift - 1) << 23) + size, MAX_SINGLE)  # rounded up to a power of two, it carries
+    return size if total >= 0 else ~size
+
+
+@inlined
+def find_kind(value: Any, one: Any, guess: Any) -> Any:
+    kind = NEW
+    if value == one:
+        kind = AGAIN
+    elif abs(value - guess) < NEAR:
+        kind = ON_LINE
+    return kind
+
+
+@compiled
+def code_singles(values: Any, base: Any, on_base: Any, buffer: Any, reads: Any) -> Any:
+    """Bytes used. values, base: singles as integers in the order of their values; base: zeros where there is none.
+
+    A number is the one before again, or near the line through the two before, or told by its step from the base; which
+    of these, is foreseen by what the last ones were and what the base's is.
+    """
+    at_kind = WEIGHTS + 5 * (6 + 16 + 64)
+    at_line = at_kind + 2 * 131
+    at_new = at_line + 16 * (1 + 16 + 16 + 3)
+    at_lead = at_new + 64 * (1 + 64 + 64 + 256)
+    at_sign = at_lead + 256 * 64
+    model = open_model(6 + 16 + 64, at_sign + 2 * (64 + 16) - at_kind, 14, buffer, reads)
+    for slot in range(at_lead, at_sign):
+        model[slot] += 4  # as for integers
+    one = two = held_one = held_two = np.int64(0)  # the numbers before, and the base's
+    kinds = near = before = slow = sign = np.int64(0)
+    for i in range(len(values)):
+        value, held, guess, kind, expected = values[i], base[i], go_on(one, two), NEW, NEW
+        if on_base:
+            expected = find_kind(held, held_one, go_on(held_one, held_two))
+        if not reads:
+            kind = find_kind(value, one, guess)
+        for which in range(2):
+            at = at_kind + 131 * which
+            slots = (
+                WEIGHTS + 5 * (3 * which + expected),
+                at + (kinds & 63),
+                at + 64 + (kinds & 3 | expected << 2),
+                at + 80 + (kinds & 15 | expected << 4),
+                at + 128 + expected,
+            )
+            if not code_mixed(np.int64(kind > which), slots, model, buffer):
+                kind = which
+                break
+            kind = max(kind, which + 1)
+        kinds = kinds << 2 & 63 | kind
+        if kind == AGAIN:
+            value = one
+        elif kind == ON_LINE:
+            lost = (find_size(one) >> 23) - (find_size(guess) >> 23)  # digits, where the two nearly cancel
+            line = (
+                WEIGHTS + 5 * 6,
+                at_line,
+                at_line + 16 * (1 + near),
+                at_line + 16 * (17 + min(max(lost, 0), 15)),
+                at_line + 16 * (33 + expected),
+                at_lead,
+                at_sign + 2 * 64,
+            )
+            step, near = code_number(value - guess, 4, 0, line, model, buffer)
+            value = guess + step
+        else:
+            tables = (
+                WEIGHTS + 5 * 22,
+                at_new,
+                at_new + 64 * (1 + before),
+                at_new + 64 * (65 + (slow >> 4)),
+                at_new + 64 * (129 + (find_size(held) >> 23)),
+                at_lead,
+                at_sign + sign,
+            )
+            step, before = code_number(value - held, 6, 4 if on_base else 256, tables, model, buffer)
+            value = held + step
+            slow += before * 8 - (slow >> 1)
+            sign = np.int64(step < 0)
+        values[i] = value
+        one, two, held_one, held_two = value, one, held, held_one
         if not reads and model[AT] > len(buffer):
             return model[AT]
     return close_model(model, buffer)

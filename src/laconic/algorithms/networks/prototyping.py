@@ -26,7 +26,7 @@ FLOATS = 32
 MOST_NOTED = 50  # classes whose targets are recorded; records are to stay small beside the traffic's
 
 
-class Aims(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "masks": 0}, is_afresh=True):
+class Aims(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "masks": 0}):
     """Targets of the classes that have one, the kept dimensions alone; nothing in it: the client holds the latest."""
 
     has: Bits | None  # [class]
@@ -36,9 +36,7 @@ class Aims(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, "sc
     masks: Bits | None  # [class, dimension] on first contact, where not all are kept
 
 
-class Means(
-    Message, paper_bits={"held": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "n_examples": 0}, is_afresh=True
-):
+class Means(Message, paper_bits={"held": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "n_examples": 0}):
     """Means of the classes that a client has, or their sums, the kept dimensions alone."""
 
     held: Bits  # [class]
