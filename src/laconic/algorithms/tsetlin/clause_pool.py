@@ -108,7 +108,7 @@ class ClausePool(Algorithm):
     n_offered: int = 2  # clauses that a client offers of each class
     min_examples: int = 10  # of a class, to offer clauses of it
     own_steps: int = 100  # gradient steps on the head of its own clauses, whenever its machine has trained
-    steps: int = 10  # on the federated head a round
+    steps: int = 20  # on the federated head a round
     rate: float = 170.0  # of these steps, shared out among the clauses of the pool
     decay: float = 1e-4  # pulls the head's weights to zero
     momentum: float = 0.8  # share of the last change in the next
