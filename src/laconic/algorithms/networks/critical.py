@@ -4,6 +4,7 @@ A client goes on from a mix: its critical parameters are averaged with those of 
 for the most part, all others with everyone's. The mix of a round waits at the server until the client is asked again.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,10 +25,12 @@ from laconic.algorithms.networks.picking import (
     replace_part,
 )
 from laconic.networks import Network, Part, Spec, Training, Vector
+from laconic.networks.means import means_of_some
 from laconic.wire import Bits, Floats, Message, Sparse
 
 Overlap = NDArray[np.float64]  # [i, j] of clients, see measure_overlap
 FAINTEST = 1e-10  # scores up to here tell nothing
+MOST_AT_ONCE = 16  # clients whose means a thread holds
 
 
 def paper_value_bits(values: NDArray[np.floating[Any]]) -> float:
@@ -114,20 +117,28 @@ def mix(
     how: Averaging = "mean",
 ) -> list[Start]:
     """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
-    alike, everyone = find_alike(overlap, round, alone_after), average(vectors, how)
+    alike, all_join = find_alike(overlap, round, alone_after), np.ones((1, len(masks)), np.bool_)
+    stacked = np.stack(vectors)
+    (everyone,) = average_some(stacked, all_join, how)
 
-    def start(i: int, mask: Mask) -> Start:
-        partners = [vector for vector, joins in zip(vectors, alike[i], strict=True) if joins]
-        critical = average(partners, how)[np.flatnonzero(mask)].astype(DTYPES[down]) if len(partners) > 1 else None
+    def start(i: int, mean: Vector) -> Start:
+        mask = masks[i]
+        critical = mean[np.flatnonzero(mask)].astype(DTYPES[down], copy=False) if alike[i].sum() > 1 else None
         n_stay = 0 if critical is not None or round > alone_after else int(np.count_nonzero(mask))
-        others = everyone[np.flatnonzero(~mask)].astype(DTYPES[down])
+        others = everyone[np.flatnonzero(~mask)].astype(DTYPES[down], copy=False)
         is_set = others != 0
         if 8 * others.itemsize * (others.size - np.count_nonzero(is_set)) > others.size:  # worth a bit for each
             return Start(round, critical, n_stay, is_set, others[np.flatnonzero(is_set)])
         return Start(round, critical, n_stay, None, others)
 
-    with ThreadPoolExecutor() as pool:  # while a server mixes, nobody trains
-        return list(pool.map(start, range(len(masks)), masks))
+    def start_some(chosen: range) -> list[Start]:
+        return list(map(start, chosen, average_some(stacked, alike[chosen], how)))
+
+    n_cores = os.cpu_count() or 1
+    n_each = min(-(-len(masks) // n_cores), MOST_AT_ONCE)
+    groups = [range(first, min(first + n_each, len(masks))) for first in range(0, len(masks), n_each)]
+    with ThreadPoolExecutor(n_cores) as pool:  # while a server mixes, nobody trains
+        return [each for group in pool.map(start_some, groups) for each in group]
 
 
 def find_alike(overlap: Overlap, round: int, alone_after: int) -> Mask:
@@ -151,8 +162,11 @@ def measure_overlap(masks: Sequence[Mask]) -> Overlap:
     return np.where(own[:, None] > 0, 1 - differing / (2 * np.maximum(own[:, None], 1)), 0.0)
 
 
-def average(vectors: Sequence[Vector], how: Averaging) -> Vector:
-    return mean_of(vectors, [1] * len(vectors), how).astype(np.float32)
+def average_some(vectors: NDArray[np.float32], joins: Mask, how: Averaging) -> list[Vector]:
+    """[choice] the mean of those vectors [client, entry] that join [choice, client]."""
+    if how == "mean":
+        return means_of_some(vectors, joins)
+    return [mean_of(vectors[some], [1] * int(some.sum()), how).astype(np.float32) for some in joins]
 
 
 # ---------------------------------------------------------------- settings

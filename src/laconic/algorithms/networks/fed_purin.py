@@ -82,7 +82,7 @@ class FedPURIN(Algorithm):
         fleet.note_pairs(list(uploads), overlap=overlap)
         server.starts |= self.mix(uploads, overlap, fleet.round, fleet.averaging)
         server.sent |= uploads
-        fleet.note(kept=float(np.mean([upload.entries.mask.mean() for upload in uploads.values()])))
+        fleet.note(kept=float(np.mean([up.entries.values.size / up.entries.mask.size for up in uploads.values()])))
 
     def expect(self, spec: Spec, sent: Critical | None, start: Start) -> Critical:
         """What a client goes on from, if all it sent came: its next upload is coded against that."""
