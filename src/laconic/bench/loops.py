@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from math import prod
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -11,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+from torch.utils.data import DataLoader
 
 from laconic.algorithm import Examples
 from laconic.networks import Training
@@ -70,11 +72,17 @@ class BareRounds:
 
 
 def train_when_told(pipe: Connection, job: str, clients: Mapping[int, Images], n_threads: int) -> None:
-    """Channels last where a step has one thread: the fastest there is; torch's usual order where it has more."""
+    """One thread: one network for all, channels last, the fastest there is. More: as PFLlib has it.
+
+    That is, torch's usual order, a network for each client, and its examples as pairs in a DataLoader.
+    """
     torch.set_num_threads(n_threads)
-    module = write_network()
-    if n_threads == 1:
+    module, cut = write_network(), draw_pairs if n_threads > 1 else draw_batches
+    if n_threads > 1:
+        modules = {client: deepcopy(module) for client in clients}
+    else:
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        modules = dict.fromkeys(clients, module)
     pipe.send([parameter.detach().numpy() for parameter in module.parameters()])
     while True:
         try:
@@ -83,8 +91,8 @@ def train_when_told(pipe: Connection, job: str, clients: Mapping[int, Images], n
             return
         replies = {}
         for client, weights in starts.items():
-            after = train(module, weights, clients[client])
-            replies[client] = keep_critical(module, after) if job == "fedpurin" else Trained(after, [])
+            after = train(modules[client], weights, cut(*clients[client]))
+            replies[client] = keep_critical(modules[client], after) if job == "fedpurin" else Trained(after, [])
         pipe.send(replies)
 
 
@@ -104,20 +112,33 @@ def write_network() -> nn.Module:
     )
 
 
-def train(module: nn.Module, weights: Weights, images: Images) -> Weights:
+def train(module: nn.Module, weights: Weights, batches: Iterable[tuple[Tensor, Tensor]]) -> Weights:
     """As in PyTorch's tutorials."""
     parameters = list(module.parameters())
     with torch.no_grad():
         for parameter, values in zip(parameters, weights, strict=True):
             parameter.copy_(torch.from_numpy(values))
-    x = torch.from_numpy(images[0]).float().mul(2 / PEAK).sub(1).unsqueeze(1)
-    y = torch.from_numpy(images[1])
     optimiser = torch.optim.SGD(parameters, lr=TRAINING.rate)
-    for places in torch.split(torch.randperm(len(y)), TRAINING.batch):
+    for x, y in batches:
         optimiser.zero_grad()
-        F.cross_entropy(module(x[places]), y[places]).backward()  # type: ignore[no-untyped-call]
+        F.cross_entropy(module(x), y).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     return [parameter.detach().numpy().copy() for parameter in parameters]
+
+
+def draw_batches(images: NDArray[np.uint8], labels: NDArray[np.int64]) -> Iterator[tuple[Tensor, Tensor]]:
+    x, y = as_tensor(images), torch.from_numpy(labels)
+    for places in torch.split(torch.randperm(len(y)), TRAINING.batch):
+        yield x[places], y[places]
+
+
+def draw_pairs(images: NDArray[np.uint8], labels: NDArray[np.int64]) -> DataLoader[tuple[Tensor, Tensor]]:
+    pairs: Any = list(zip(as_tensor(images), torch.from_numpy(labels), strict=True))
+    return DataLoader(pairs, TRAINING.batch, shuffle=True)
+
+
+def as_tensor(images: NDArray[np.uint8]) -> Tensor:
+    return torch.from_numpy(images).float().mul(2 / PEAK).sub(1).unsqueeze(1)
 
 
 # ---------------------------------------------------------------- FedPURIN by hand

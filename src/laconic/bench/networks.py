@@ -2,7 +2,8 @@
 
 loop    what one would write by hand for this one job (loops.py): two processes, PyTorch's own optimiser, whole models
         through pipes, nothing counted, coded or kept
-serial  the same in one process, one client after the other, each step on two threads, as PFLlib and others train
+serial  one process, one client after the other, each step on two threads, as PFLlib trains: a network for each client,
+        examples as pairs in a DataLoader
 flower  Flower's simulator with two actors, where it and Ray are installed; it trains and averages, whatever the job
 All have the network as everyone writes it: ours halves and rectifies at once. Images are random: speed does not depend
 on them.
@@ -41,10 +42,10 @@ class OurRounds:
         usual = kind().training  # type: ignore[attr-defined]  # methods on networks have it
         training = replace(TRAINING, statistics=usual.statistics)  # some methods can only leave them with the client
         self.method: Algorithm = kind(**{"training": training})
-        self.task = Task(SHAPE, N_CLASSES, N_CLIENTS, peak=PEAK)
+        self.task = Task(SHAPE, N_CLASSES, len(clients), peak=PEAK)
         nothing = Examples(np.empty((0, *SHAPE), np.uint8), np.empty(0, np.int64))
         source = ClientData(((0, {client: (mine, nothing, nothing) for client, mine in clients.items()}),))
-        conditions = Conditions(participation=N_SAMPLED / N_CLIENTS)
+        conditions = Conditions(participation=N_SAMPLED / len(clients))
         home = Home(self.method, self.task, source, 0)
         self.fleet = LocalFleet(home, conditions, lambda what, done, total: None, N_WORKERS)
         self.server = self.method.start_server(self.task, self.fleet)
@@ -89,6 +90,14 @@ def list_others(job: str, names: Sequence[str], clients: Mapping[int, Examples])
     return {name: makers[name] for name in names if name in makers}
 
 
+def warm_up(job: str) -> None:
+    """Whatever a client's first and second turn compile."""
+    few = {client: draw_images(client, TRAINING.batch) for client in range(N_SAMPLED)}
+    with closing(OurRounds(job, few)) as rounds:
+        rounds.run()
+        rounds.run()
+
+
 def run(
     jobs: Sequence[str], others: Sequence[str], *, rounds: int, n_examples: int, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
@@ -96,6 +105,7 @@ def run(
     clients = {client: draw_images(client, n_examples) for client in range(N_CLIENTS)}
     rows = []
     for job in jobs:
+        warm_up(job)
         with ExitStack() as stack:
             makers = list_others(job, others, clients)
             beside = {name: stack.enter_context(closing(make())) for name, make in makers.items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from laconic.bench.loops import N_CLIENTS, N_SAMPLED, train, write_network
+from laconic.bench.loops import N_CLIENTS, N_SAMPLED, draw_batches, train, write_network
 from laconic.bench.networks import N_WORKERS, draw_images
 
 PATIENCE_SECONDS = 30  # for Ray to go away
@@ -73,8 +73,8 @@ def simulate(pipe: Connection, n_examples: int) -> None:
     def train_client(letter: Message, context: Context) -> Message:
         torch.set_num_threads(1)
         module = write_network().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        images = draw_images(int(context.node_config["partition-id"]), n_examples)
-        trained = train(module, letter.content["arrays"].to_numpy_ndarrays(), images)
+        images, labels = draw_images(int(context.node_config["partition-id"]), n_examples)
+        trained = train(module, letter.content["arrays"].to_numpy_ndarrays(), draw_batches(images, labels))
         reply = {"arrays": ArrayRecord(trained), "metrics": MetricRecord({"num-examples": n_examples})}
         return Message(RecordDict(reply), reply_to=letter)
 
