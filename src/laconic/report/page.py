@@ -254,8 +254,8 @@ def show_heading(heading: str) -> str:
 
 
 def is_numeric(cell: str | Amount) -> bool:
-    """Also what has a unit behind it, or is missing."""
-    return isinstance(cell, Amount) or cell[:1].isdigit() or cell == NONE
+    """Also what has a sign before it or a unit behind it, or is missing."""
+    return isinstance(cell, Amount) or cell.lstrip("+-")[:1].isdigit() or cell == NONE
 
 
 def show_cell(cell: str | Amount, wordy: bool) -> str:
