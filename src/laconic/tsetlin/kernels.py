@@ -89,6 +89,9 @@ class Events(NamedTuple):
     sample: NDArray[np.int32]
     raised: NDArray[np.int32]
     lowered: NDArray[np.int32]
+    sums: NDArray[
+        np.int32
+    ]  # [event, 2] filled in: the votes that the sample met, of the row raised and of that lowered
 
 
 class Bank(NamedTuple):
@@ -367,6 +370,7 @@ def make_trainer(is_flat: bool) -> Any:
                     prefetch_all(samples.rows, upcoming * layout.image_bytes, layout.image_bytes)
                     prefetch_all(samples.patches, upcoming * layout.patch_image_bytes, layout.patch_image_bytes)
                 sums = evaluate_windows(rows, scene, n_sorted, n_listed)
+            events.sums[2 * event], events.sums[2 * event + 1] = sums[0], sums[1]
 
             # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
             n_changed = 0
