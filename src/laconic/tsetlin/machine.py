@@ -261,7 +261,7 @@ def _events_by_class(
     """One sort for all classes: small fleets train so briefly that ten searches would show."""
     if n_classes < 1 << 14:
         classes = classes.astype(np.int16)  # NumPy sorts these by counting
-    place = order_by_class(classes) if balanced else np.argsort(classes, kind="stable")
+    place = order_by_class(classes, n_classes) if balanced else np.argsort(classes, kind="stable")
     draw, ordered = place >> 1, classes[place]
     sample, lowered = order[draw], (place & 1).astype(np.int32) - 1
     raised, sums = -1 - lowered, np.empty((len(place), 2), np.int32)
