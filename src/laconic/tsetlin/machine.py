@@ -140,32 +140,34 @@ def fit(
     tables, stride = geometry(shape), include_stride(shape)
     train = _trainer(is_flat)
     feedback = kernels.Feedback(machine.threshold, 256.0 / machine.specificity, machine.boost, not machine.coalesced)
-    random = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
+    n_banks = len(machine.states)
+    random = rng.integers(0, 1 << 64, (n_banks, kernels.N_RANDOM), dtype=np.uint64)
     row = -(-machine.n_clauses // 32) * 32
     votes = np.zeros((machine.n_classes, row), np.int32)
     votes[:, : machine.n_clauses] = machine.votes
+    banks = kernels.Bank(
+        machine.n_clauses,
+        shape.n_words,
+        stride,
+        machine.states.reshape(-1),
+        votes.reshape(-1),
+        row,
+        machine.n_classes // n_banks,
+        random.reshape(-1),
+    )
     rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
+    spans = [(0, n_banks)] if threads == 1 else list(pairwise(range(n_banks + 1)))
 
     with _workers(threads) as run:
         in_epochs = on_epoch is not None or machine.rivalry is not None
         for done, events, votes_seen in _event_chunks(labels, drawn_from, machine, rng, epochs, in_epochs=in_epochs):
 
-            def train_bank(bank: int, events: list[kernels.Events] = events) -> None:
+            def train_banks(span: tuple[int, int], events: kernels.Events = events) -> None:
                 room = rooms.pop()
-                own = votes if machine.coalesced else votes[bank]
-                clauses = kernels.Bank(
-                    machine.n_clauses,
-                    shape.n_words,
-                    stride,
-                    machine.states[bank].reshape(-1),
-                    own.reshape(-1),
-                    row,
-                    random[bank],
-                )
-                train(packed.samples, events[bank], clauses, feedback, tables, room)
+                train(packed.samples, events, banks, span, feedback, tables, room)
                 rooms.append(room)
 
-            run(train_bank, range(len(events)))
+            run(train_banks, spans)
             if machine.rivalry is not None and len(drawn_from) > 1:
                 remember(machine.rivalry, machine.threshold, votes_seen)
             weights = votes[:, : machine.n_clauses]
@@ -222,8 +224,8 @@ def _event_chunks(
     epochs: int,
     *,
     in_epochs: bool,
-) -> Iterator[tuple[int, list[kernels.Events], VotesSeen]]:
-    """(epochs done, events per bank, what training will see in them): several epochs at once where nobody watches."""
+) -> Iterator[tuple[int, kernels.Events, VotesSeen]]:
+    """(epochs done, events, what training will see in them): several epochs at once where nobody watches."""
     if not isinstance(epochs, int | np.integer) or epochs < 0:
         raise ValueError(f"epochs is {epochs!r}; give a whole number of at least 0")
     at_once = 1 if in_epochs else max(1, EVENTS_PER_CHUNK // max(1, 2 * len(labels)))
@@ -234,7 +236,7 @@ def _event_chunks(
         classes = np.stack([target, other], axis=1)  # raised, lowered
         if machine.coalesced:
             sums = np.empty(classes.size, np.int32)
-            events = [kernels.Events(len(order), order, target, other, sums)]
+            events = kernels.Events(np.array([0, len(order)]), order, target, other, sums)
             yield done, events, VotesSeen(np.repeat(target, 2), classes.ravel(), sums)
         else:
             balanced = machine.rivalry is not None and len(negatives) > 1
@@ -257,7 +259,7 @@ def _draw_epoch(
 
 def _events_by_class(
     order: NDArray[np.int32], target: NDArray[np.int32], classes: NDArray[np.int32], n_classes: int, *, balanced: bool
-) -> tuple[list[kernels.Events], VotesSeen]:
+) -> tuple[kernels.Events, VotesSeen]:
     """One sort for all classes: small fleets train so briefly that ten searches would show."""
     if n_classes < 1 << 14:
         classes = classes.astype(np.int16)  # NumPy sorts these by counting
@@ -265,12 +267,8 @@ def _events_by_class(
     draw, ordered = place >> 1, classes[place]
     sample, lowered = order[draw], (place & 1).astype(np.int32) - 1
     raised, sums = -1 - lowered, np.empty((len(place), 2), np.int32)
-    starts = np.searchsorted(ordered, np.arange(n_classes + 1)).tolist()
-    spans = [slice(*span) for span in pairwise(starts)]
-    events = [
-        kernels.Events(span.stop - span.start, sample[span], raised[span], lowered[span], sums[span].reshape(-1))
-        for span in spans
-    ]
+    starts = np.searchsorted(ordered, np.arange(n_classes + 1))
+    events = kernels.Events(starts, sample, raised, lowered, sums.reshape(-1))
     return events, VotesSeen(target[draw], ordered, sums[:, 0])
 
 
