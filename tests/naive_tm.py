@@ -49,12 +49,15 @@ def matches(includes, literals):
     return ~np.any(includes[:, None, :] & ~literals[None, :, :], axis=2)
 
 
-def train_bank(machine, bank, weights, x, events, seed):
-    """Events (sample, row raised or -1, row lowered or -1) on one bank; changes machine.states[bank] and weights."""
+def train_bank(machine, bank, weights, x, events, stream):
+    """Events (sample, row raised or -1, row lowered or -1) on one bank; changes machine.states[bank] and weights.
+
+    Returns (sample, row, its votes) for everything raised or lowered.
+    """
     shape, limit = machine.shape, machine.threshold
     slots, n_clauses = shape.literal_slots, machine.n_clauses
     states = machine.states[bank][:, slots].astype(int)
-    stream = Stream(seed)
+    seen = []
     rate = 256.0 / machine.specificity
     whole, fraction = int(rate), int((rate - int(rate)) * 4294967296.0)
 
@@ -71,6 +74,7 @@ def train_bank(machine, bank, weights, x, events, seed):
             if row < 0:
                 continue
             clamped = max(-limit, min(limit, int(votes[row])))
+            seen.append((sample, row, clamped))
             chance = ((limit - clamped if is_target else limit + clamped) * 65536) // (2 * limit)
             if chance == 0:
                 continue
@@ -104,6 +108,7 @@ def train_bank(machine, bank, weights, x, events, seed):
                     elif weights[row, c] > 1:
                         weights[row, c] -= 1
     machine.states[bank][:, slots] = states
+    return seen
 
 
 def signs(machine, weights, of_zero=0):
@@ -117,21 +122,56 @@ def fit(machine, x, y, rng, epochs=1, negatives=None):
     """As laconic.tsetlin.fit, on raw 0/1 samples."""
     classes = sorted(range(machine.n_classes) if negatives is None else set(negatives))
     seeds = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
-    n_classes, everything = machine.n_classes, []
+    streams = [Stream(seed) for seed in seeds]
+    balanced = machine.rivalry is not None and len(classes) > 1
     for _ in range(epochs):
         order = rng.permutation(len(y))
-        target = np.asarray(y)[order]
+        target = [int(y[sample]) for sample in order]
         other = [-1] * len(y)
-        if len(classes) > 1:
+        if balanced:
+            other = [draw_rival(machine, t, classes, dice) for t, dice in zip(target, rng.random(len(y)), strict=True)]
+        elif len(classes) > 1:
             drawn = rng.integers(0, len(classes) - 1, len(y), dtype=np.int32)
             other = [[c for c in classes if c != t][k] for t, k in zip(target, drawn, strict=True)]
-        everything += zip(order, target, other, strict=True)
-    if machine.coalesced:
-        train_bank(machine, 0, machine.weights, x, everything, seeds[0])
-        return
-    for k in range(n_classes):
-        events = [(i, 0 if t == k else -1, 0 if o == k else -1) for i, t, o in everything if k in (t, o)]
-        train_bank(machine, k, machine.weights[k : k + 1], x, events, seeds[k])
+        everything = list(zip(order, target, other, strict=True))
+        if machine.coalesced:
+            seen = train_bank(machine, 0, machine.weights, x, everything, streams[0])
+        else:
+            seen = []
+            for k in range(machine.n_classes):
+                events = [(i, t, o) for i, t, o in everything if k in (t, o)]
+                if balanced:
+                    events = with_turns_at_the_end(events, k)
+                events = [(i, 0 if t == k else -1, 0 if o == k else -1) for i, t, o in events]
+                votes = train_bank(machine, k, machine.weights[k : k + 1], x, events, streams[k])
+                seen += [(i, k, vote) for i, _, vote in votes]
+        if balanced:
+            for pair in {(y[i], k) for i, k, _ in seen}:
+                machine.rivalry[pair] = np.mean([vote for i, k, vote in seen if (y[i], k) == pair])
+
+
+def draw_rival(machine, label, classes, dice):
+    """Of `classes`, never its own: three in four by their chance of feedback, one in four evenly."""
+    rivals = [c for c in classes if c != label]
+    votes = [0.0 if np.isnan(machine.rivalry[label, c]) else machine.rivalry[label, c] for c in rivals]
+    chances = [1 + int((machine.threshold + vote) * 65536 / (2 * machine.threshold)) for vote in votes]
+    parts = [sum(chances) + 3 * len(rivals) * chance for chance in chances]
+    left = int(dice * sum(parts))
+    for rival, part in zip(rivals, parts, strict=True):
+        left -= part
+        if left < 0:
+            return rival
+    raise AssertionError
+
+
+def with_turns_at_the_end(events, k):
+    """The last 16 that raise and the last 16 that lower class k take turns at the end, a lower being the very last."""
+    raises, lowers = ([e for e in events if e[at] == k] for at in (1, 2))
+    n_turns = min(16, len(raises), len(lowers))
+    if n_turns == 0:
+        return events
+    turns = [event for pair in zip(raises[-n_turns:], lowers[-n_turns:], strict=True) for event in pair]
+    return [event for event in events if event not in turns] + turns
 
 
 def clause_counts(machine, x):
@@ -151,6 +191,15 @@ def clause_outputs(machine, x):
 def class_sums(machine, x):
     votes = np.stack([signs(machine, row) for row in machine.weights])
     outputs = clause_outputs(machine, x).astype(int)
-    if machine.coalesced:
-        return outputs[:, 0] @ votes.T
-    return (outputs * votes).sum(axis=2)
+    sums = outputs[:, 0] @ votes.T if machine.coalesced else (outputs * votes).sum(axis=2)
+    return sums if machine.rivalry is None else sums + biases(machine)
+
+
+def biases(machine):
+    """What moves the middle between a class's mean votes on its own and on other samples to zero."""
+    found = []
+    for k in range(machine.n_classes):
+        own = machine.rivalry[k, k]
+        others = [vote for label, vote in enumerate(machine.rivalry[:, k]) if label != k and not np.isnan(vote)]
+        found.append(0 if np.isnan(own) or not others else -int(np.rint((own + sum(others) / len(others)) / 2)))
+    return np.array(found)

@@ -52,6 +52,8 @@ def assert_equal_to_twin(machine, seed, n_samples=10, epochs=3):
     naive_tm.fit(twin, x, y, np.random.default_rng(seed), epochs=epochs)
     np.testing.assert_array_equal(machine.states, twin.states)
     np.testing.assert_array_equal(machine.weights, twin.weights)
+    if machine.rivalry is not None:
+        np.testing.assert_array_equal(machine.rivalry, twin.rivalry)
     np.testing.assert_array_equal(class_sums(machine, x), naive_tm.class_sums(machine, x))
     np.testing.assert_array_equal(clause_outputs(machine, x), naive_tm.clause_outputs(machine, x))
     np.testing.assert_array_equal(clause_counts(machine, x), naive_tm.clause_counts(machine, x))
@@ -66,10 +68,11 @@ def assert_equal_to_twin(machine, seed, n_samples=10, epochs=3):
     specificity=st.sampled_from([1.0, 1.3, 2.0, 5.0, 20.0, 700.0]),
     boost=st.booleans(),
     coalesced=st.booleans(),
+    balanced=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_kernels_equal_the_twin(shape, n_classes, n_clauses, threshold, specificity, boost, coalesced, seed):
-    settings = {"threshold": threshold, "specificity": specificity, "boost": boost}
+def test_kernels_equal_the_twin(shape, n_classes, n_clauses, threshold, specificity, boost, coalesced, balanced, seed):
+    settings = {"threshold": threshold, "specificity": specificity, "boost": boost, "balanced": balanced}
     if coalesced:
         machine = build_coalesced(shape, n_classes, n_clauses, np.random.default_rng(seed), **settings)
     else:
@@ -99,9 +102,11 @@ def test_kernels_equal_the_twin_at_full_size(shape):
 
 @pytest.mark.parametrize("negatives", [[0, 2, 3], [2, 3, 2], [0, 1, 2, 3, 4]])
 @pytest.mark.parametrize("coalesced", [False, True])
-def test_kernels_equal_the_twin_with_negative_classes_from_a_set(negatives, coalesced):
+@pytest.mark.parametrize("balanced", [False, True])
+def test_kernels_equal_the_twin_with_negative_classes_from_a_set(negatives, coalesced, balanced):
     shape, rng = Shape.image(6, 6, patch=(3, 3)), np.random.default_rng(5)
-    machine = build_coalesced(shape, 5, 10, rng, threshold=9) if coalesced else build(shape, 5, 10, threshold=9)
+    settings = {"threshold": 9, "balanced": balanced}
+    machine = build_coalesced(shape, 5, 10, rng, **settings) if coalesced else build(shape, 5, 10, **settings)
     x, y, twin = random_images(shape, 12, rng), rng.choice([2, 3], 12), copy.deepcopy(machine)
     fit(machine, x, y, np.random.default_rng(1), epochs=2, negatives=negatives)
     naive_tm.fit(twin, x, y, np.random.default_rng(1), epochs=2, negatives=negatives)
@@ -130,6 +135,12 @@ def test_long_training_keeps_windows_and_lists_exact():
     assert_equal_to_twin(
         build(Shape.image(7, 9, patch=(3, 3)), 2, 40, threshold=15, specificity=3.0), seed=5, epochs=60
     )
+
+
+def test_long_epochs_of_a_balanced_machine_equal_the_twin():
+    """More than the turns at the end of an epoch."""
+    machine = build(Shape.flat(20), 3, 12, threshold=15, balanced=True)
+    assert_equal_to_twin(machine, seed=6, n_samples=150, epochs=3)
 
 
 DIGEST = """

@@ -34,7 +34,7 @@ def load_laconic() -> Build:
             shape = tsetlin.Shape.image(*example, patch=tuple(spec["patch"]), levels=spec["levels"])
         else:
             shape = tsetlin.Shape.flat(*example)
-        options = {"threshold": spec["threshold"], "specificity": spec["specificity"], "boost": True}
+        options = {"threshold": spec["threshold"], "specificity": spec["specificity"], "boost": True, "balanced": True}
         size = shape, spec["n_classes"], spec["n_clauses"]
         machine = (
             tsetlin.build_coalesced(*size, rng, **options) if spec["coalesced"] else tsetlin.build(*size, **options)

@@ -83,21 +83,27 @@ class Samples(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Which sample raises and lowers which row of the votes; -1 for none."""
+    """Bank by bank: which sample raises and lowers which row of its votes; -1 for none."""
 
-    n_events: int
+    starts: NDArray[np.int64]  # [bank + 1] where the events of a bank begin
     sample: NDArray[np.int32]
     raised: NDArray[np.int32]
     lowered: NDArray[np.int32]
+    sums: NDArray[
+        np.int32
+    ]  # [event, 2] filled in: the votes that the sample met, of the row raised and of that lowered
 
 
 class Bank(NamedTuple):
+    """One bank, or several that follow each other in memory."""
+
     n_clauses: int
     n_words: int
     stride: int  # words of a clause's include bits
     states: NDArray[np.uint8]  # [clause, slot]
     votes: NDArray[np.int32]  # [row, clause] signed weights, rows padded to whole blocks of 32
     votes_stride: int
+    n_rows: int  # of votes
     random: NDArray[np.uint64]  # eight generators, and one more for what takes a single number per clause
 
 
@@ -318,130 +324,154 @@ def prefetch_all(data, start, n_bytes):
         prefetch(data, line)
 
 
+N_RANDOM = 17  # numbers in the state of a bank's generators
 COUNTER_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+@inline
+def pick_bank(banks, number):
+    n_states, n_votes = banks.n_clauses * banks.n_words * 64, banks.n_rows * banks.votes_stride
+    return Bank(
+        banks.n_clauses,
+        banks.n_words,
+        banks.stride,
+        advance(banks.states, number * n_states),
+        advance(banks.votes, number * n_votes),
+        banks.votes_stride,
+        banks.n_rows,
+        advance(banks.random, number * N_RANDOM),
+    )
 
 
 def make_trainer(is_flat: bool) -> Any:
     """The training kernel; the flag is a constant to the compiler."""
 
     @entry_point
-    def train(samples, events, bank, feedback, geometry, room):
-        samples, events, bank = bare(samples), bare(events), bare(bank)
+    def train(samples, events, banks, span, feedback, geometry, room):
+        """The banks of a span: one call for all, as handing all these arrays over takes a tenth of a millisecond."""
+        samples, events, banks = bare(samples), bare(events), bare(banks)
         layout, tables = bare(geometry)
         space, windows, agenda = bare(room)
-        scene = refer(Scene(samples, bank, layout, tables, space, windows, agenda))
         includes, outputs = space.includes, space.outputs
-        n_clauses, threshold = bank.n_clauses, feedback.threshold
-        low, high, counter = load8(bank.random, 0), load8(bank.random, 8), bank.random[16]
+        n_clauses, threshold = banks.n_clauses, feedback.threshold
         # Probability 1/s as a byte limit that is rounded at random, clause by clause.
         whole = int64(feedback.rate)
         plain = every_byte(not feedback.boost)
         fraction = word((feedback.rate - whole) * 4294967296.0)
 
-        if is_flat:
-            for clause in range(n_clauses):
-                read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
-        else:
-            read_windows((n_clauses, bank.stride, bank.states), includes, windows, tables, layout)
-            n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
-            n_listed = n_sorted
+        for number in range(span[0], span[1]):
+            bank = pick_bank(banks, number)
+            scene = refer(Scene(samples, bank, layout, tables, space, windows, agenda))
+            low, high, counter = load8(bank.random, 0), load8(bank.random, 8), bank.random[16]
 
-        for event in range(events.n_events):
-            sample = int64(events.sample[event])
-            raised, lowered = int64(events.raised[event]), int64(events.lowered[event])
-            rows = max(raised, 0) * bank.votes_stride, max(lowered, 0) * bank.votes_stride
-
-            # --- which clauses fire, and how they vote
-            clear_outputs(outputs, n_clauses)
             if is_flat:
-                first_literal = sample * bank.stride
-                alive = sift_flat(first_literal, scene)
-                sums = finish_flat(alive, rows, first_literal, scene)
+                for clause in range(n_clauses):
+                    read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
             else:
-                if layout.is_wide:
-                    draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
-                else:
-                    draw_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
-                if event + 1 < events.n_events:
-                    upcoming = int64(events.sample[event + 1])
-                    prefetch_all(samples.rows, upcoming * layout.image_bytes, layout.image_bytes)
-                    prefetch_all(samples.patches, upcoming * layout.patch_image_bytes, layout.patch_image_bytes)
-                sums = evaluate_windows(rows, scene, n_sorted, n_listed)
+                read_windows((n_clauses, bank.stride, bank.states), includes, windows, tables, layout)
+                n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                n_listed = n_sorted
 
-            # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
-            n_changed = 0
-            for is_other in range(2):
-                if (lowered if is_other else raised) < 0:
-                    continue
-                row, sign = rows[is_other], -1 if is_other else 1
-                clamped = min(max(sums[is_other], -threshold), threshold)
-                chance = ((threshold - sign * clamped) * 65536) // (2 * threshold)
-                if chance == 0:
-                    continue
-                for block in range(0, n_clauses, 32):
-                    noise, _, low, high = next_random(low, high)
-                    selected = halves_at_most(noise, uint16(chance - 1))
-                    if n_clauses - block < 32:
-                        selected &= (ONE << word(n_clauses - block)) - ONE
-                    negative = ODD if feedback.signs_fixed else negative32(bank.votes, row + block)
-                    agrees = negative if is_other else ~negative
-                    fired = top_bits(load_bytes(outputs, block))
-                    waiting = selected & agrees & ~fired
-                    while waiting:
-                        clause = block + int64(trailing_zeros(waiting))
-                        waiting &= waiting - ONE
-                        counter += COUNTER_STEP
-                        limit = whole + (1 if (scramble(counter) & LOW) < fraction else 0)
-                        if limit > 0:
-                            moved, low, high = erase(bank, includes, tables.pixels, clause, uint8(limit - 1), low, high)
+            last = events.starts[number + 1]
+            for event in range(events.starts[number], last):
+                sample = int64(events.sample[event])
+                raised, lowered = int64(events.raised[event]), int64(events.lowered[event])
+                rows = max(raised, 0) * bank.votes_stride, max(lowered, 0) * bank.votes_stride
+
+                # --- which clauses fire, and how they vote
+                clear_outputs(outputs, n_clauses)
+                if is_flat:
+                    first_literal = sample * bank.stride
+                    alive = sift_flat(first_literal, scene)
+                    sums = finish_flat(alive, rows, first_literal, scene)
+                else:
+                    if layout.is_wide:
+                        draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
+                    else:
+                        draw_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
+                    if event + 1 < last:
+                        upcoming = int64(events.sample[event + 1])
+                        prefetch_all(samples.rows, upcoming * layout.image_bytes, layout.image_bytes)
+                        prefetch_all(samples.patches, upcoming * layout.patch_image_bytes, layout.patch_image_bytes)
+                    sums = evaluate_windows(rows, scene, n_sorted, n_listed)
+                events.sums[2 * event], events.sums[2 * event + 1] = sums[0], sums[1]
+
+                # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
+                n_changed = 0
+                for is_other in range(2):
+                    if (lowered if is_other else raised) < 0:
+                        continue
+                    row, sign = rows[is_other], -1 if is_other else 1
+                    clamped = min(max(sums[is_other], -threshold), threshold)
+                    chance = ((threshold - sign * clamped) * 65536) // (2 * threshold)
+                    if chance == 0:
+                        continue
+                    for block in range(0, n_clauses, 32):
+                        noise, _, low, high = next_random(low, high)
+                        selected = halves_at_most(noise, uint16(chance - 1))
+                        if n_clauses - block < 32:
+                            selected &= (ONE << word(n_clauses - block)) - ONE
+                        negative = ODD if feedback.signs_fixed else negative32(bank.votes, row + block)
+                        agrees = negative if is_other else ~negative
+                        fired = top_bits(load_bytes(outputs, block))
+                        waiting = selected & agrees & ~fired
+                        while waiting:
+                            clause = block + int64(trailing_zeros(waiting))
+                            waiting &= waiting - ONE
+                            counter += COUNTER_STEP
+                            limit = whole + (1 if (scramble(counter) & LOW) < fraction else 0)
+                            if limit > 0:
+                                moved, low, high = erase(
+                                    bank, includes, tables.pixels, clause, uint8(limit - 1), low, high
+                                )
+                                if not is_flat:
+                                    n_changed = remember(space.changed, n_changed, clause, moved)
+                        waiting = selected & fired
+                        while waiting:
+                            bit = trailing_zeros(waiting)
+                            clause = block + int64(bit)
+                            waiting &= waiting - ONE
+                            counter += COUNTER_STEP
+                            random = scramble(counter)
+                            if is_flat:
+                                literals = advance(samples.literals, first_literal)
+                            else:
+                                literals = space.literals
+                                draw_patch(sample, clause, random, scene)
+                            vote = bank.votes[row + clause]
+                            if (agrees >> bit) & ONE:
+                                bank.votes[row + clause] = vote + sign
+                                limit = whole + (1 if (random & LOW) < fraction else 0)
+                                moved, low, high = recognise(
+                                    bank, includes, tables.pixels, clause, limit, low, high, literals, plain
+                                )
+                            else:
+                                if not feedback.signs_fixed or abs(vote) > 1:
+                                    bank.votes[row + clause] = vote + sign
+                                moved = reject(bank, includes, tables.pixels, tables.valid, clause, literals)
                             if not is_flat:
                                 n_changed = remember(space.changed, n_changed, clause, moved)
-                    waiting = selected & fired
-                    while waiting:
-                        bit = trailing_zeros(waiting)
-                        clause = block + int64(bit)
-                        waiting &= waiting - ONE
-                        counter += COUNTER_STEP
-                        random = scramble(counter)
-                        if is_flat:
-                            literals = advance(samples.literals, first_literal)
-                        else:
-                            literals = space.literals
-                            draw_patch(sample, clause, random, scene)
-                        vote = bank.votes[row + clause]
-                        if (agrees >> bit) & ONE:
-                            bank.votes[row + clause] = vote + sign
-                            limit = whole + (1 if (random & LOW) < fraction else 0)
-                            moved, low, high = recognise(
-                                bank, includes, tables.pixels, clause, limit, low, high, literals, plain
-                            )
-                        else:
-                            if not feedback.signs_fixed or abs(vote) > 1:
-                                bank.votes[row + clause] = vote + sign
-                            moved = reject(bank, includes, tables.pixels, tables.valid, clause, literals)
-                        if not is_flat:
-                            n_changed = remember(space.changed, n_changed, clause, moved)
 
-            # --- windows of the changed clauses, and the agenda
-            if not is_flat:
-                for i in range(n_changed):
-                    clause, flags = space.changed[i] >> 2, space.changed[i]
-                    if refresh_window(
-                        flags & 1, flags & 2, includes, clause * bank.stride, windows, tables, layout, clause
-                    ):
-                        n_moved += 1
-                        listed, width = agenda.listed[clause], min(windows.width[clause], WIDE)
-                        if width != NEVER and width != listed & WIDTHS and listed < STRAY:
-                            agenda.order[n_listed] = clause
-                            agenda.listed[clause] = listed | STRAY
-                            n_listed += 1
-                since_sort += 1
-                if n_moved and since_sort >= RESORT_EVERY:
-                    n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
-                    n_listed = n_sorted
+                # --- windows of the changed clauses, and the agenda
+                if not is_flat:
+                    for i in range(n_changed):
+                        clause, flags = space.changed[i] >> 2, space.changed[i]
+                        if refresh_window(
+                            flags & 1, flags & 2, includes, clause * bank.stride, windows, tables, layout, clause
+                        ):
+                            n_moved += 1
+                            listed, width = agenda.listed[clause], min(windows.width[clause], WIDE)
+                            if width != NEVER and width != listed & WIDTHS and listed < STRAY:
+                                agenda.order[n_listed] = clause
+                                agenda.listed[clause] = listed | STRAY
+                                n_listed += 1
+                    since_sort += 1
+                    if n_moved and since_sort >= RESORT_EVERY:
+                        n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                        n_listed = n_sorted
 
-        store8(bank.random, 0, low)
-        store8(bank.random, 8, high)
-        bank.random[16] = counter
+            store8(bank.random, 0, low)
+            store8(bank.random, 8, high)
+            bank.random[16] = counter
 
     return train

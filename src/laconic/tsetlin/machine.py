@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.tsetlin import inference, kernels
+from laconic.tsetlin.balance import VotesSeen, choose_bias, draw_rivals, order_by_class, remember, start_rivalry
 from laconic.tsetlin.geometry import SLOTS_PER_WORD, Shape, aligned, geometry
 from laconic.tsetlin.packing import Packed, include_stride, pack
 
@@ -37,6 +38,7 @@ class Machine:
     coalesced: bool
     states: NDArray[np.uint8]  # [bank, clause, slot]
     weights: NDArray[np.int32]  # [class, clause]; multi-class: size of the vote, coalesced: the signed vote
+    rivalry: NDArray[np.float64] | None  # [label, class] of balanced machines, see balance.py
 
     @property
     def n_classes(self) -> int:
@@ -56,13 +58,21 @@ class Machine:
 
 
 def build(
-    shape: Shape, n_classes: int, n_clauses: int, *, threshold: int = 1000, specificity: float = 5.0, boost: bool = True
+    shape: Shape,
+    n_classes: int,
+    n_clauses: int,
+    *,
+    threshold: int = 1000,
+    specificity: float = 5.0,
+    boost: bool = True,
+    balanced: bool = False,
 ) -> Machine:
     """A fresh machine with n_clauses clauses per class."""
     _check_sizes(n_classes, n_clauses, threshold, specificity)
     weights = np.ones((n_classes, n_clauses), np.int32)
     states = _fresh_states(shape, n_classes, n_clauses)
-    return Machine(shape, int(threshold), float(specificity), bool(boost), False, states, weights)
+    rivalry = start_rivalry(n_classes) if balanced else None
+    return Machine(shape, int(threshold), float(specificity), bool(boost), False, states, weights, rivalry)
 
 
 def build_coalesced(
@@ -74,12 +84,14 @@ def build_coalesced(
     threshold: int = 1000,
     specificity: float = 5.0,
     boost: bool = True,
+    balanced: bool = False,
 ) -> Machine:
     """A fresh machine whose n_clauses clauses serve all classes, with weights of +1 or -1 at random."""
     _check_sizes(n_classes, n_clauses, threshold, specificity)
     weights = rng.integers(0, 2, (n_classes, n_clauses), dtype=np.int32) * 2 - 1
     states = _fresh_states(shape, 1, n_clauses)
-    return Machine(shape, int(threshold), float(specificity), bool(boost), True, states, weights)
+    rivalry = start_rivalry(n_classes) if balanced else None
+    return Machine(shape, int(threshold), float(specificity), bool(boost), True, states, weights, rivalry)
 
 
 def _check_sizes(n_classes: int, n_clauses: int, threshold: int, specificity: float) -> None:
@@ -115,7 +127,8 @@ def fit(
     """Trains in place on 0/1 samples and labels below n_classes; `on_epoch` hears the number of epochs done.
 
     Each sample also speaks against one other class, drawn from `negatives`: a set with all labels in it, by default all
-    classes. Classes outside it stay untrained.
+    classes; evenly, or, if the machine is balanced, rather from those that vote for such samples (balance.py). Classes
+    outside it stay untrained.
 
     The result depends on machine, data and rng alone. Classes train in parallel; a coalesced machine has one bank and
     trains on one thread.
@@ -127,31 +140,36 @@ def fit(
     tables, stride = geometry(shape), include_stride(shape)
     train = _trainer(is_flat)
     feedback = kernels.Feedback(machine.threshold, 256.0 / machine.specificity, machine.boost, not machine.coalesced)
-    random = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
+    n_banks = len(machine.states)
+    random = rng.integers(0, 1 << 64, (n_banks, kernels.N_RANDOM), dtype=np.uint64)
     row = -(-machine.n_clauses // 32) * 32
     votes = np.zeros((machine.n_classes, row), np.int32)
     votes[:, : machine.n_clauses] = machine.votes
+    banks = kernels.Bank(
+        machine.n_clauses,
+        shape.n_words,
+        stride,
+        machine.states.reshape(-1),
+        votes.reshape(-1),
+        row,
+        machine.n_classes // n_banks,
+        random.reshape(-1),
+    )
     rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
+    spans = [(0, n_banks)] if threads == 1 else list(pairwise(range(n_banks + 1)))
 
     with _workers(threads) as run:
-        for done, events in _event_chunks(labels, drawn_from, machine, rng, epochs, in_epochs=on_epoch is not None):
+        in_epochs = on_epoch is not None or machine.rivalry is not None
+        for done, events, votes_seen in _event_chunks(labels, drawn_from, machine, rng, epochs, in_epochs=in_epochs):
 
-            def train_bank(bank: int, events: list[kernels.Events] = events) -> None:
+            def train_banks(span: tuple[int, int], events: kernels.Events = events) -> None:
                 room = rooms.pop()
-                own = votes if machine.coalesced else votes[bank]
-                clauses = kernels.Bank(
-                    machine.n_clauses,
-                    shape.n_words,
-                    stride,
-                    machine.states[bank].reshape(-1),
-                    own.reshape(-1),
-                    row,
-                    random[bank],
-                )
-                train(packed.samples, events[bank], clauses, feedback, tables, room)
+                train(packed.samples, events, banks, span, feedback, tables, room)
                 rooms.append(room)
 
-            run(train_bank, range(len(events)))
+            run(train_banks, spans)
+            if machine.rivalry is not None and len(drawn_from) > 1:
+                remember(machine.rivalry, machine.threshold, votes_seen)
             weights = votes[:, : machine.n_clauses]
             machine.weights[...] = weights if machine.coalesced else np.abs(weights)
             if on_epoch is not None:
@@ -206,46 +224,52 @@ def _event_chunks(
     epochs: int,
     *,
     in_epochs: bool,
-) -> Iterator[tuple[int, list[kernels.Events]]]:
-    """(epochs done, events per bank): several epochs at once where nobody watches."""
+) -> Iterator[tuple[int, kernels.Events, VotesSeen]]:
+    """(epochs done, events, what training will see in them): several epochs at once where nobody watches."""
     if not isinstance(epochs, int | np.integer) or epochs < 0:
         raise ValueError(f"epochs is {epochs!r}; give a whole number of at least 0")
     at_once = 1 if in_epochs else max(1, EVENTS_PER_CHUNK // max(1, 2 * len(labels)))
     for start in range(0, epochs, at_once):
         done = min(epochs, start + at_once)
-        drawn = [_draw_epoch(labels, negatives, rng) for _ in range(start, done)]
+        drawn = [_draw_epoch(labels, negatives, machine, rng) for _ in range(start, done)]
         order, target, other = (np.concatenate(column) for column in zip(*drawn, strict=True))
+        classes = np.stack([target, other], axis=1)  # raised, lowered
         if machine.coalesced:
-            yield done, [kernels.Events(len(order), order, target, other)]
+            sums = np.empty(classes.size, np.int32)
+            events = kernels.Events(np.array([0, len(order)]), order, target, other, sums)
+            yield done, events, VotesSeen(np.repeat(target, 2), classes.ravel(), sums)
         else:
-            yield done, _events_by_class(order, target, other, machine.n_classes)
+            balanced = machine.rivalry is not None and len(negatives) > 1
+            yield done, *_events_by_class(order, target, classes.ravel(), machine.n_classes, balanced=balanced)
 
 
 def _draw_epoch(
-    labels: NDArray[np.int32], negatives: NDArray[np.int32], rng: np.random.Generator
+    labels: NDArray[np.int32], negatives: NDArray[np.int32], machine: Machine, rng: np.random.Generator
 ) -> tuple[NDArray[np.int32], ...]:
     """Samples in random order, their classes, and for each one other class (-1 if there is none)."""
     order = rng.permutation(len(labels)).astype(np.int32)
     target = labels[order]
     if len(negatives) < 2:
         return order, target, np.full_like(target, -1)
+    if machine.rivalry is not None:
+        return order, target, draw_rivals(machine.rivalry, machine.threshold, target, negatives, rng)
     place = rng.integers(0, len(negatives) - 1, len(order), dtype=np.int32)
     return order, target, negatives[place + (place >= np.searchsorted(negatives, target))]
 
 
 def _events_by_class(
-    order: NDArray[np.int32], target: NDArray[np.int32], other: NDArray[np.int32], n_classes: int
-) -> list[kernels.Events]:
+    order: NDArray[np.int32], target: NDArray[np.int32], classes: NDArray[np.int32], n_classes: int, *, balanced: bool
+) -> tuple[kernels.Events, VotesSeen]:
     """One sort for all classes: small fleets train so briefly that ten searches would show."""
-    classes = np.stack([target, other], axis=1).ravel()
-    if n_classes < 1 << 15:
+    if n_classes < 1 << 14:
         classes = classes.astype(np.int16)  # NumPy sorts these by counting
-    place = np.argsort(classes, kind="stable")
-    sample, lowered = order[place >> 1], (place & 1).astype(np.int32) - 1
-    raised = -1 - lowered
-    starts = np.searchsorted(classes[place], np.arange(n_classes + 1)).tolist()
-    spans = [slice(*span) for span in pairwise(starts)]
-    return [kernels.Events(span.stop - span.start, sample[span], raised[span], lowered[span]) for span in spans]
+    place = order_by_class(classes, n_classes) if balanced else np.argsort(classes, kind="stable")
+    draw, ordered = place >> 1, classes[place]
+    sample, lowered = order[draw], (place & 1).astype(np.int32) - 1
+    raised, sums = -1 - lowered, np.empty((len(place), 2), np.int32)
+    starts = np.searchsorted(ordered, np.arange(n_classes + 1))
+    events = kernels.Events(starts, sample, raised, lowered, sums.reshape(-1))
+    return events, VotesSeen(target[draw], ordered, sums[:, 0])
 
 
 @contextmanager
@@ -273,9 +297,11 @@ def _workers(threads: int) -> Iterator[Callable[[Callable[[Any], None], Any], No
 
 # ---------------------------------------------------------------- inference
 def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.int32]:
-    """[sample, class] votes, not clamped; the largest is the prediction."""
+    """[sample, class] votes, not clamped, and a balanced machine's bias; the largest is the prediction."""
     packed = pack(machine.shape, x)
     sums = np.zeros((len(packed), machine.n_classes), np.int32)
+    if machine.rivalry is not None:
+        sums += choose_bias(machine.rivalry)
 
     def add_votes(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
         bank, place = np.divmod(program.clauses, np.int32(machine.n_clauses))

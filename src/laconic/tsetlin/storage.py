@@ -28,6 +28,8 @@ def save(machine: Machine, path: str | Path) -> None:
         "states": np.ascontiguousarray(literal_states(machine)),
         "weights": machine.weights,
     }
+    if machine.rivalry is not None:
+        arrays["rivalry"] = machine.rivalry
     save_file(arrays, path, metadata={"format": FORMAT, "settings": json.dumps(settings)})
 
 
@@ -41,8 +43,13 @@ def load(path: str | Path) -> Machine:
                 raise ValueError(f"its format is {metadata.get('format')!r}, {FORMAT!r} was due")
             settings = json.loads(metadata["settings"])
             states, weights = file.get_tensor("states"), file.get_tensor("weights")
+            rivalry = file.get_tensor("rivalry") if "rivalry" in file.keys() else None  # noqa: SIM118  # no mapping
         shape = Shape(**settings.pop("shape"))
-        return _assemble(shape, states, weights, **settings)
+        machine = _assemble(shape, states, weights, **settings)
+        if rivalry is not None and (rivalry.shape != (machine.n_classes,) * 2 or rivalry.dtype != np.float64):
+            raise ValueError(f"its rivalry is {rivalry.dtype} {list(rivalry.shape)}")
+        machine.rivalry = rivalry
+        return machine
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no sound machine file ({error}); save it again or restore a copy") from error
 
