@@ -26,17 +26,24 @@ from torch.nn import functional as F  # noqa: N812
 from torch.utils.data import DataLoader
 
 from laconic.algorithm import Examples
-from laconic.bench.loops import N_SAMPLED, TRAINING, Images, Weights, as_tensor, keep_critical, mix, write_network
+from laconic.bench.loops import N_SAMPLED, TRAINING, Weights, as_tensor, keep_critical, mix, write_network
 
 
 class SerialRounds:
-    """A process that plays a round when told: how many threads torch has is one number for all of a process."""
+    """A process that plays a round when told: how many threads torch has is one number for all of a process.
+
+    It finds the clients in files, as PFLlib does: had it been handed their images, its memory would lie otherwise, and
+    a step asks the system for memory or does not by what was freed before.
+    """
 
     def __init__(self, job: str, clients: Mapping[int, Examples], n_threads: int) -> None:
+        self.folder = TemporaryDirectory()
+        files = [Path(self.folder.name) / f"{client}.npz" for client in clients]
+        for file, (images, labels) in zip(files, clients.values(), strict=True):
+            np.savez_compressed(file, x=as_tensor(images).numpy(), y=labels)
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        mine = {client: tuple(examples) for client, examples in clients.items()}
-        self.process = context.Process(target=play_when_told, args=(theirs, job, mine, n_threads), daemon=True)
+        self.process = context.Process(target=play_when_told, args=(theirs, job, files, n_threads), daemon=True)
         self.process.start()
         self.pipe.recv()
 
@@ -47,26 +54,26 @@ class SerialRounds:
     def close(self) -> None:
         self.pipe.close()
         self.process.join()
+        self.folder.cleanup()
 
 
-def play_when_told(pipe: Connection, job: str, clients: Mapping[int, Images], n_threads: int) -> None:
+def play_when_told(pipe: Connection, job: str, files: Sequence[Path], n_threads: int) -> None:
     torch.set_num_threads(n_threads)
-    with TemporaryDirectory() as folder:
-        server = Server(job, clients, Path(folder))
-        while True:
-            pipe.send(None)
-            try:
-                pipe.recv()
-            except EOFError:
-                return
-            server.play_round()
+    server = Server(job, files)
+    while True:
+        pipe.send(None)
+        try:
+            pipe.recv()
+        except EOFError:
+            return
+        server.play_round()
 
 
 class Server:
-    def __init__(self, job: str, clients: Mapping[int, Images], folder: Path) -> None:
+    def __init__(self, job: str, files: Sequence[Path]) -> None:
         self.job, self.round, self.rng = job, 0, np.random.default_rng(0)
         self.network = write_network()
-        self.clients = [Client(self.network, images, folder / f"{who}.npz") for who, images in clients.items()]
+        self.clients = [Client(self.network, file) for file in files]
         self.starts: dict[int, Weights] = {}  # FedPURIN's, of those who trained last
 
     def play_round(self) -> None:
@@ -92,10 +99,10 @@ class Server:
 
 
 class Client:
-    def __init__(self, network: nn.Module, images: Images, file: Path) -> None:
-        self.network, self.file, self.n_examples = deepcopy(network), file, len(images[1])
+    def __init__(self, network: nn.Module, file: Path) -> None:
+        self.network, self.file = deepcopy(network), file
         self.optimiser = torch.optim.SGD(self.network.parameters(), lr=TRAINING.rate)
-        np.savez_compressed(file, x=as_tensor(images[0]).numpy(), y=images[1])
+        self.n_examples = len(self.read())
 
     def receive(self, parameters: Iterable[Tensor]) -> None:
         for mine, sent in zip(self.network.parameters(), parameters, strict=True):
@@ -103,16 +110,16 @@ class Client:
 
     def train(self) -> None:
         self.network.train()
-        for x, y in self.load():
+        pairs: Any = self.read()
+        for x, y in DataLoader(pairs, TRAINING.batch, shuffle=True):
             loss = F.cross_entropy(self.network(x), y)
             self.optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimiser.step()
 
-    def load(self) -> DataLoader[tuple[Tensor, Tensor]]:
+    def read(self) -> list[tuple[Tensor, Tensor]]:
         with np.load(self.file) as examples:
-            pairs: Any = list(zip(torch.tensor(examples["x"]), torch.tensor(examples["y"]), strict=True))
-        return DataLoader(pairs, TRAINING.batch, shuffle=True)
+            return list(zip(torch.tensor(examples["x"]), torch.tensor(examples["y"]), strict=True))
 
     def list_weights(self) -> Weights:
         return [parameter.detach().numpy() for parameter in self.network.parameters()]
