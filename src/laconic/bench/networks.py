@@ -4,8 +4,8 @@ loop    what one would write by hand for this one job (loops.py): two processes,
         through pipes, nothing counted, coded or kept
 serial  PFLlib's round, one client after the other, each step on two threads (serial.py)
 flower  Flower's simulator with two actors, where it and Ray are installed; it trains and averages, whatever the job
-All have the network as everyone writes it: ours halves and rectifies at once. Images are random: speed does not depend
-on them.
+All have the network as everyone writes it: ours halves and rectifies at once. Images are random: training is as fast on
+any, and serial's files take some 2 ms a client longer to unpack than those of Fashion-MNIST.
 """
 
 from __future__ import annotations
