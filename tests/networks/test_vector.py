@@ -61,6 +61,16 @@ def test_parts_are_whole_pieces_with_a_row_for_each_output() -> None:
     assert whole.n_trained - no_norms.size == sum(p.stop - p.start for p in whole.pieces if p.is_norm)
 
 
+@pytest.mark.parametrize("left_out", [{}, {"head": False}, {"norms": False}, {"body": False}])
+def test_a_part_takes_a_copy_of_its_entries(left_out: dict[str, bool]) -> None:
+    part, vector = layout(NORMS).part(statistics=False, **left_out), build(NORMS, 0).vector.copy()
+    taken = part.take(vector)
+    assert np.array_equal(taken, vector[part.mask])
+    assert np.array_equal(taken, part.take(vector[: layout(NORMS).n_trained]))
+    taken[:] = 7
+    assert not (vector == 7).any()
+
+
 def test_first_weights_follow_from_the_seed_and_nobody_can_change_them() -> None:
     assert np.array_equal(start_vector(NORMS, 3), start_vector.__wrapped__(NORMS, 3))
     assert not np.array_equal(start_vector(NORMS, 3), start_vector(NORMS, 4))

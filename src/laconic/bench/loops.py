@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from math import prod
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -14,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
-from torch.utils.data import DataLoader
 
 from laconic.algorithm import Examples
 from laconic.networks import Training
@@ -35,13 +33,13 @@ class Trained(NamedTuple):
 class BareRounds:
     """Processes that each train their share of the sampled clients, and what a server makes of their weights."""
 
-    def __init__(self, job: str, clients: Mapping[int, Examples], n_processes: int, n_threads: int) -> None:
+    def __init__(self, job: str, clients: Mapping[int, Examples], n_processes: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.job, self.rng, self.workers = job, np.random.default_rng(0), []
         for k in range(n_processes):
             ours, theirs = context.Pipe()
             mine = {client: tuple(examples) for client, examples in clients.items() if client % n_processes == k}
-            process = context.Process(target=train_when_told, args=(theirs, job, mine, n_threads), daemon=True)
+            process = context.Process(target=train_when_told, args=(theirs, job, mine), daemon=True)
             process.start()
             self.workers.append((process, ours))
         self.weights: Weights = self.workers[0][1].recv()
@@ -71,18 +69,10 @@ class BareRounds:
             process.join()
 
 
-def train_when_told(pipe: Connection, job: str, clients: Mapping[int, Images], n_threads: int) -> None:
-    """One thread: one network for all, channels last, the fastest there is. More: as PFLlib has it.
-
-    That is, torch's usual order, a network for each client, and its examples as pairs in a DataLoader.
-    """
-    torch.set_num_threads(n_threads)
-    module, cut = write_network(), draw_pairs if n_threads > 1 else draw_batches
-    if n_threads > 1:
-        modules = {client: deepcopy(module) for client in clients}
-    else:
-        module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        modules = dict.fromkeys(clients, module)
+def train_when_told(pipe: Connection, job: str, clients: Mapping[int, Images]) -> None:
+    """On one thread, with one network for all, channels last: the fastest there is."""
+    torch.set_num_threads(1)
+    module = write_network().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     pipe.send([parameter.detach().numpy() for parameter in module.parameters()])
     while True:
         try:
@@ -91,8 +81,8 @@ def train_when_told(pipe: Connection, job: str, clients: Mapping[int, Images], n
             return
         replies = {}
         for client, weights in starts.items():
-            after = train(modules[client], weights, cut(*clients[client]))
-            replies[client] = keep_critical(modules[client], after) if job == "fedpurin" else Trained(after, [])
+            after = train(module, weights, draw_batches(*clients[client]))
+            replies[client] = keep_critical(module, after) if job == "fedpurin" else Trained(after, [])
         pipe.send(replies)
 
 
@@ -130,11 +120,6 @@ def draw_batches(images: NDArray[np.uint8], labels: NDArray[np.int64]) -> Iterat
     x, y = as_tensor(images), torch.from_numpy(labels)
     for places in torch.split(torch.randperm(len(y)), TRAINING.batch):
         yield x[places], y[places]
-
-
-def draw_pairs(images: NDArray[np.uint8], labels: NDArray[np.int64]) -> DataLoader[tuple[Tensor, Tensor]]:
-    pairs: Any = list(zip(as_tensor(images), torch.from_numpy(labels), strict=True))
-    return DataLoader(pairs, TRAINING.batch, shuffle=True)
 
 
 def as_tensor(images: NDArray[np.uint8]) -> Tensor:

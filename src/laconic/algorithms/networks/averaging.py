@@ -178,7 +178,7 @@ def receive(client: Client, weights: Weights, part: Part) -> None:
 
 
 def compose(client: Client, part: Part) -> Network:
-    if part.mask.all():  # nothing to put together, so clients may go on sharing one array
+    if part.size == part.mask.size:  # nothing to put together, so clients may go on sharing one array
         return Network(client.spec, client.shared, client.log_prior)
     vector = np.empty(part.mask.size, np.float32)
     vector[part.mask], vector[~part.mask] = client.shared, client.personal
@@ -201,7 +201,7 @@ def tell_change(
     keep_personal(client, network, part)
     if tested == "trained":
         client.trained = network
-    change = network.vector[part.mask] - client.shared
+    change = part.take(network.vector) - client.shared
     return Update(*nn.pack(change, part.row_starts, training.up), n_examples=n_examples)
 
 

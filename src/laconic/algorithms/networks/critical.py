@@ -90,7 +90,7 @@ def go_on(client: Client, start: Start, part: Part) -> bool:
     """Whether it does: not from a start older than what it sent last."""
     if start.values is None or client.critical is None or start.round != client.sent_round:
         return False
-    shared = client.network.vector[part.mask]
+    shared = part.take(client.network.vector)
     put_start(shared, client.critical, start)
     replace_part(client.network, part, shared)
     return True

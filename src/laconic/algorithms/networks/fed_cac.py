@@ -85,9 +85,9 @@ class FedCAC(Algorithm):
     def train(self, client: Client, start: Start, site: Site) -> Upload:
         part = self.part(client.network.spec)
         go_on(client, start, part)
-        before = client.network.vector[part.mask]
+        before = part.take(client.network.vector)
         nn.fit(client.network, site.train, site.rng, self.training)
-        after = client.network.vector[part.mask]
+        after = part.take(client.network.vector)
         scores = np.abs((after - before) * after)
         client.critical = choose_critical(scores, list_places(client.network.spec, part), self.keep)
         client.sent_round = site.round

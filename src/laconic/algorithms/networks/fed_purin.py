@@ -87,7 +87,7 @@ class FedPURIN(Algorithm):
     def expect(self, spec: Spec, sent: Critical | None, start: Start) -> Critical:
         """What a client goes on from, if all it sent came: its next upload is coded against that."""
         if sent is None or start.values is None:
-            return self.tell_all(nn.start_vector(spec, self.training.init_seed)[self.part(spec).mask])
+            return self.tell_all(self.part(spec).take(nn.start_vector(spec, self.training.init_seed)))
         shared = sent.entries.dense().astype(np.float32, copy=False)
         put_start(shared, sent.entries.mask, start)
         return self.tell_all(shared)
@@ -119,10 +119,10 @@ class FedPURIN(Algorithm):
     def train(self, client: Client, start: Start, site: Site) -> Critical:
         part = self.part(client.network.spec)
         is_known = client.critical is None or go_on(client, start, part)  # to the server, too
-        before = client.network.vector[part.mask]
+        before = part.take(client.network.vector)
         trained = nn.fit(client.network, site.train, site.rng, self.training)
-        after = client.network.vector[part.mask]
-        gradient = trained.gradient[part.mask[: trained.gradient.size]]
+        after = part.take(client.network.vector)
+        gradient = part.take(trained.gradient)
         scores = self.score(gradient if self.pull == "gradient" else after - before, after)
         client.critical = choose_critical(scores, list_places(client.network.spec, part), self.keep)
         client.sent_round = site.round

@@ -52,7 +52,7 @@ def list_pieces(spec: Spec, part: Part) -> list[tuple[Piece, slice]]:
 
 def replace_part(network: Network, part: Part, values: Vector) -> None:
     vector = network.vector.copy()
-    vector[part.mask] = values
+    vector[part.mask if part.stretch is None else part.stretch] = values
     network.vector = vector
 
 
