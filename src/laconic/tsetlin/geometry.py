@@ -11,6 +11,7 @@ bitmap   where in the image a pixel literal holds, for all patches at once: the 
          column. Bits outside the patch grid are garbage; a clause's window mask removes them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -154,10 +155,10 @@ class Geometry(NamedTuple):
         return 2 * self.layout.negated
 
 
-def aligned(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Zeros that start on a cache line, so that 64-byte rows never straddle two."""
+def aligned(shape: int | tuple[int, ...], dtype: Any, *, make: Callable[..., NDArray[Any]] = np.zeros) -> NDArray[Any]:
+    """Zeros, or what `make` gives, that start on a cache line, so that 64-byte rows never straddle two."""
     n_bytes = prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
-    raw = np.zeros(n_bytes + 64, np.uint8)
+    raw = make(n_bytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     array: NDArray[Any] = raw[start : start + n_bytes].view(dtype).reshape(shape)
     return array

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -156,7 +155,6 @@ def fit(
         random.reshape(-1),
     )
     rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
-    spans = [(0, n_banks)] if threads == 1 else list(pairwise(range(n_banks + 1)))
 
     with _workers(threads) as run:
         in_epochs = on_epoch is not None or machine.rivalry is not None
@@ -167,13 +165,19 @@ def fit(
                 train(packed.samples, events, banks, span, feedback, tables, room)
                 rooms.append(room)
 
-            run(train_banks, spans)
+            run(train_banks, [(0, n_banks)] if threads == 1 else _spans_by_work(events))
             if machine.rivalry is not None and len(drawn_from) > 1:
                 remember(machine.rivalry, machine.threshold, votes_seen)
             weights = votes[:, : machine.n_clauses]
             machine.weights[...] = weights if machine.coalesced else np.abs(weights)
             if on_epoch is not None:
                 on_epoch(done)
+
+
+def _spans_by_work(events: kernels.Events) -> list[tuple[int, int]]:
+    """A span for each bank, those with most events first, so that threads end together."""
+    banks = np.argsort(-np.diff(events.starts), kind="stable").tolist()
+    return [(bank, bank + 1) for bank in banks]
 
 
 def _trainer(is_flat: bool) -> Any:

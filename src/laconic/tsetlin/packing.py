@@ -61,10 +61,10 @@ def pack(shape: Shape, x: Any) -> Packed:
         return x
     bits = _as_bits(shape, np.asarray(x))
     layout, valid, n_samples = geometry(shape).layout, geometry(shape).tables.valid, len(bits)
-    # vector loads and stores run past the end
+    # vector loads and stores run past the end; what images leave unwritten is never looked at
     packed = Samples(
-        rows=aligned(0 if shape.is_flat else n_samples * layout.image_bytes + 512, np.uint8),
-        patches=aligned(0 if shape.is_flat else n_samples * layout.patch_image_bytes + 64, np.uint8),
+        rows=aligned(0 if shape.is_flat else n_samples * layout.image_bytes + 512, np.uint8, make=np.empty),
+        patches=aligned(0 if shape.is_flat else n_samples * layout.patch_image_bytes + 64, np.uint8, make=np.empty),
         literals=aligned(n_samples * include_stride(shape) + 8 if shape.is_flat else 0, np.uint64),
     )
     room = aligned(256, np.uint8), aligned(32, np.uint64)
@@ -173,12 +173,14 @@ def _gather_columns(raw, at, n_columns, n_layers, layers):
 def _unnested(rows, image, layout, levels):
     """Bits of an image that are set although the same bit of the level below is not."""
     step, unnested = layout.image_bytes // layout.layers, word(0)
+    written = step // layout.rows_per_layer * layout.height
     for layer in range(layout.layers):
         if layer % levels:
             start = image + layer * step
-            for byte in range(0, step, 8):
-                at = start + min(byte, step - 8)
-                unnested |= load_word(rows, at) & ~load_word(rows, at - step)
+            for byte in range(0, written, 8):
+                at, left = start + byte, 8 * (written - byte)
+                wrong = load_word(rows, at) & ~load_word(rows, at - step)
+                unnested |= wrong & ((ONE << word(left)) - ONE) if left < 64 else wrong
     return unnested
 
 
@@ -218,7 +220,9 @@ def _pack_images(raw, packed, layout, width, levels):
 
 
 def _refuse_unnested(shape: Shape, layout: Layout, rows: NDArray[np.uint8], n_samples: int) -> None:
-    fields = rows[: n_samples * layout.image_bytes].reshape(-1, shape.levels, layout.image_bytes // shape.layers)
+    layer_bytes = layout.image_bytes // shape.layers
+    written = layer_bytes // layout.rows_per_layer * layout.height
+    fields = rows[: n_samples * layout.image_bytes].reshape(-1, shape.levels, layer_bytes)[:, :, :written]
     level = next(k for k in range(1, shape.levels) if np.any(fields[:, k] & ~fields[:, k - 1]))
     raise ValueError(
         f"layers do not nest: level {level} holds where level {level - 1} does not, in a shape with "
