@@ -5,6 +5,8 @@ It draws from the same random streams in the same order, so that kernels and twi
 
 import numpy as np
 
+from laconic.tsetlin import balance
+
 WORD = (1 << 64) - 1
 
 
@@ -124,12 +126,16 @@ def fit(machine, x, y, rng, epochs=1, negatives=None):
     seeds = rng.integers(0, 1 << 64, (len(machine.states), 17), dtype=np.uint64)
     streams = [Stream(seed) for seed in seeds]
     balanced = machine.rivalry is not None and len(classes) > 1
-    for _ in range(epochs):
+    period = max(1, balance.EVENTS_PER_LOOK // max(1, 2 * len(y)))
+    for epoch in range(epochs):
+        if epoch % period == 0:
+            known = machine.rivalry.copy() if balanced else None
         order = rng.permutation(len(y))
         target = [int(y[sample]) for sample in order]
         other = [-1] * len(y)
         if balanced:
-            other = [draw_rival(machine, t, classes, dice) for t, dice in zip(target, rng.random(len(y)), strict=True)]
+            dice = rng.random(len(y))
+            other = [draw_rival(machine.threshold, known[t], t, classes, d) for t, d in zip(target, dice, strict=True)]
         elif len(classes) > 1:
             drawn = rng.integers(0, len(classes) - 1, len(y), dtype=np.int32)
             other = [[c for c in classes if c != t][k] for t, k in zip(target, drawn, strict=True)]
@@ -145,16 +151,15 @@ def fit(machine, x, y, rng, epochs=1, negatives=None):
                 events = [(i, 0 if t == k else -1, 0 if o == k else -1) for i, t, o in events]
                 votes = train_bank(machine, k, machine.weights[k : k + 1], x, events, streams[k])
                 seen += [(i, k, vote) for i, _, vote in votes]
-        if balanced:
+        if balanced and (epoch % period == period - 1 or epoch == epochs - 1):
             for pair in {(y[i], k) for i, k, _ in seen}:
                 machine.rivalry[pair] = np.mean([vote for i, k, vote in seen if (y[i], k) == pair])
 
 
-def draw_rival(machine, label, classes, dice):
+def draw_rival(threshold, votes, label, classes, dice):
     """Of `classes`, never its own: three in four by their chance of feedback, one in four evenly."""
     rivals = [c for c in classes if c != label]
-    votes = [0.0 if np.isnan(machine.rivalry[label, c]) else machine.rivalry[label, c] for c in rivals]
-    chances = [1 + int((machine.threshold + vote) * 65536 / (2 * machine.threshold)) for vote in votes]
+    chances = [1 + int((threshold + np.nan_to_num(votes[c])) * 65536 / (2 * threshold)) for c in rivals]
     parts = [sum(chances) + 3 * len(rivals) * chance for chance in chances]
     left = int(dice * sum(parts))
     for rival, part in zip(rivals, parts, strict=True):

@@ -83,7 +83,8 @@ def test_those_mistaken_for_each_other_meet_more_often(coalesced):
         if coalesced
         else build(Shape.flat(40), 3, 20, **settings)
     )
-    fit(machine, x, y, rng, epochs=5)
+    for _ in range(5):
+        fit(machine, x, y, rng)
     assert machine.rivalry[0, 1] > machine.rivalry[0, 2]
     drawn = draw_rivals(machine.rivalry, 30, np.zeros(10_000, np.int32), ints(0, 1, 2), rng)
     assert np.mean(drawn == 1) > 0.55
@@ -113,6 +114,25 @@ def test_threads_do_not_change_a_balanced_machine():
     machines = [build(Shape.flat(40), 3, 20, threshold=30, balanced=True) for _ in range(2)]
     for machine, threads in zip(machines, (1, 3), strict=True):
         fit(machine, x, y, np.random.default_rng(0), epochs=3, threads=threads)
+    np.testing.assert_array_equal(machines[0].rivalry, machines[1].rivalry)
+    np.testing.assert_array_equal(machines[0].states, machines[1].states)
+
+
+@pytest.mark.parametrize("coalesced", [False, True])
+def test_whoever_watches_the_epochs_changes_nothing(coalesced):
+    rng = np.random.default_rng(4)
+    x, y = clouds(500, rng)
+    sizes = (Shape.flat(40), 3, 30)
+    machines = [
+        build_coalesced(*sizes, np.random.default_rng(0), threshold=30, balanced=True)
+        if coalesced
+        else build(*sizes, threshold=30, balanced=True)
+        for _ in range(2)
+    ]
+    heard = []
+    fit(machines[0], x, y, np.random.default_rng(0), epochs=7)
+    fit(machines[1], x, y, np.random.default_rng(0), epochs=7, on_epoch=heard.append)
+    assert heard == list(range(1, 8))
     np.testing.assert_array_equal(machines[0].rivalry, machines[1].rivalry)
     np.testing.assert_array_equal(machines[0].states, machines[1].states)
 

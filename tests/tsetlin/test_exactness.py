@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import naive_tm
 from laconic.tsetlin import (
     Shape,
+    balance,
     build,
     build_coalesced,
     class_sums,
@@ -43,7 +45,12 @@ def random_images(shape, n_samples, rng):
     return nested.reshape(x.shape)
 
 
-def assert_equal_to_twin(machine, seed, n_samples=10, epochs=3):
+def assert_equal_to_twin(machine, seed, n_samples=10, epochs=3, events_per_look=4096):
+    with mock.patch.object(balance, "EVENTS_PER_LOOK", events_per_look):
+        train_both(machine, seed, n_samples, epochs)
+
+
+def train_both(machine, seed, n_samples, epochs):
     rng = np.random.default_rng(seed)
     x = random_images(machine.shape, n_samples, rng)
     y = rng.integers(0, machine.n_classes, n_samples)
@@ -69,15 +76,18 @@ def assert_equal_to_twin(machine, seed, n_samples=10, epochs=3):
     boost=st.booleans(),
     coalesced=st.booleans(),
     balanced=st.booleans(),
+    events_per_look=st.sampled_from([1, 40, 4096]),  # rivals are drawn anew after one epoch, two, never
     seed=st.integers(0, 2**32 - 1),
 )
-def test_kernels_equal_the_twin(shape, n_classes, n_clauses, threshold, specificity, boost, coalesced, balanced, seed):
+def test_kernels_equal_the_twin(
+    shape, n_classes, n_clauses, threshold, specificity, boost, coalesced, balanced, events_per_look, seed
+):
     settings = {"threshold": threshold, "specificity": specificity, "boost": boost, "balanced": balanced}
     if coalesced:
         machine = build_coalesced(shape, n_classes, n_clauses, np.random.default_rng(seed), **settings)
     else:
         machine = build(shape, n_classes, n_clauses, **settings)
-    assert_equal_to_twin(machine, seed)
+    assert_equal_to_twin(machine, seed, events_per_look=events_per_look)
 
 
 # The sizes the papers use; few clauses and samples, since the twin is slow.
@@ -140,7 +150,7 @@ def test_long_training_keeps_windows_and_lists_exact():
 def test_long_epochs_of_a_balanced_machine_equal_the_twin():
     """More than the turns at the end of an epoch."""
     machine = build(Shape.flat(20), 3, 12, threshold=15, balanced=True)
-    assert_equal_to_twin(machine, seed=6, n_samples=150, epochs=3)
+    assert_equal_to_twin(machine, seed=6, n_samples=150, epochs=3, events_per_look=600)
 
 
 DIGEST = """

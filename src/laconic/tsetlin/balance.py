@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 CERTAIN = 65536  # chances are counted in these parts, as the kernels do
 BY_CHANCE = 3  # of four rivals are drawn by their chances, one evenly: nobody is forgotten for good
 N_TURNS = 16  # at the end of an epoch, of both kinds
+EVENTS_PER_LOOK = (
+    4096  # rivals are drawn for so many events, or an epoch: looking again after fewer costs more than it tells
+)
 
 
 def start_rivalry(n_classes: int) -> NDArray[np.float64]:
@@ -30,18 +33,20 @@ def start_rivalry(n_classes: int) -> NDArray[np.float64]:
 
 
 class VotesSeen(NamedTuple):
-    """What classes voted on samples of some labels, in the course of an epoch."""
+    """What classes voted on samples of some labels; votes are known once these events are trained."""
 
     labels: NDArray[np.int32]
     classes: NDArray[np.integer[Any]]
     votes: NDArray[np.int32]
+    last: NDArray[np.bool_] | slice = slice(None)  # those of the last epoch
 
 
 def remember(rivalry: NDArray[np.float64], threshold: int, seen: VotesSeen) -> None:
-    """Puts the means of these votes in the place of older ones."""
-    pairs = seen.labels * np.int64(len(rivalry)) + seen.classes
+    """Puts the means of the last epoch's votes in the place of older ones."""
+    pairs = (seen.labels * np.int64(len(rivalry)) + seen.classes)[seen.last]
+    votes = seen.votes[seen.last].clip(-threshold, threshold)
     counts = np.bincount(pairs, minlength=rivalry.size).reshape(rivalry.shape)
-    totals = np.bincount(pairs, seen.votes.clip(-threshold, threshold), rivalry.size).reshape(rivalry.shape)
+    totals = np.bincount(pairs, votes, rivalry.size).reshape(rivalry.shape)
     np.divide(totals, counts, out=rivalry, where=counts > 0)
 
 

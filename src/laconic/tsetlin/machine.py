@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from laconic.tsetlin import inference, kernels
-from laconic.tsetlin.balance import VotesSeen, choose_bias, draw_rivals, order_by_class, remember, start_rivalry
+from laconic.tsetlin import balance, inference, kernels
 from laconic.tsetlin.geometry import SLOTS_PER_WORD, Shape, aligned, geometry
 from laconic.tsetlin.packing import Packed, include_stride, pack
 
@@ -70,7 +69,7 @@ def build(
     _check_sizes(n_classes, n_clauses, threshold, specificity)
     weights = np.ones((n_classes, n_clauses), np.int32)
     states = _fresh_states(shape, n_classes, n_clauses)
-    rivalry = start_rivalry(n_classes) if balanced else None
+    rivalry = balance.start_rivalry(n_classes) if balanced else None
     return Machine(shape, int(threshold), float(specificity), bool(boost), False, states, weights, rivalry)
 
 
@@ -89,7 +88,7 @@ def build_coalesced(
     _check_sizes(n_classes, n_clauses, threshold, specificity)
     weights = rng.integers(0, 2, (n_classes, n_clauses), dtype=np.int32) * 2 - 1
     states = _fresh_states(shape, 1, n_clauses)
-    rivalry = start_rivalry(n_classes) if balanced else None
+    rivalry = balance.start_rivalry(n_classes) if balanced else None
     return Machine(shape, int(threshold), float(specificity), bool(boost), True, states, weights, rivalry)
 
 
@@ -157,8 +156,8 @@ def fit(
     rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
 
     with _workers(threads) as run:
-        in_epochs = on_epoch is not None or machine.rivalry is not None
-        for done, events, votes_seen in _event_chunks(labels, drawn_from, machine, rng, epochs, in_epochs=in_epochs):
+        is_watched = on_epoch is not None
+        for done, events, votes_seen in _event_chunks(labels, drawn_from, machine, rng, epochs, is_watched=is_watched):
 
             def train_banks(span: tuple[int, int], events: kernels.Events = events) -> None:
                 room = rooms.pop()
@@ -166,8 +165,8 @@ def fit(
                 rooms.append(room)
 
             run(train_banks, [(0, n_banks)] if threads == 1 else _spans_by_work(events))
-            if machine.rivalry is not None and len(drawn_from) > 1:
-                remember(machine.rivalry, machine.threshold, votes_seen)
+            if machine.rivalry is not None and votes_seen is not None:
+                balance.remember(machine.rivalry, machine.threshold, votes_seen)
             weights = votes[:, : machine.n_clauses]
             machine.weights[...] = weights if machine.coalesced else np.abs(weights)
             if on_epoch is not None:
@@ -227,24 +226,31 @@ def _event_chunks(
     rng: np.random.Generator,
     epochs: int,
     *,
-    in_epochs: bool,
-) -> Iterator[tuple[int, kernels.Events, VotesSeen]]:
-    """(epochs done, events, what training will see in them): several epochs at once where nobody watches."""
+    is_watched: bool,
+) -> Iterator[tuple[int, kernels.Events, balance.VotesSeen | None]]:
+    """(epochs done, events, what training will see in them and is to be remembered).
+
+    Several epochs are drawn at once, and trained at once where nobody watches.
+    """
     if not isinstance(epochs, int | np.integer) or epochs < 0:
         raise ValueError(f"epochs is {epochs!r}; give a whole number of at least 0")
-    at_once = 1 if in_epochs else max(1, EVENTS_PER_CHUNK // max(1, 2 * len(labels)))
+    balanced = machine.rivalry is not None and len(negatives) > 1
+    at_once = max(1, (balance.EVENTS_PER_LOOK if balanced else EVENTS_PER_CHUNK) // max(1, 2 * len(labels)))
     for start in range(0, epochs, at_once):
-        done = min(epochs, start + at_once)
-        drawn = [_draw_epoch(labels, negatives, machine, rng) for _ in range(start, done)]
-        order, target, other = (np.concatenate(column) for column in zip(*drawn, strict=True))
-        classes = np.stack([target, other], axis=1)  # raised, lowered
-        if machine.coalesced:
-            sums = np.empty(classes.size, np.int32)
-            events = kernels.Events(np.array([0, len(order)]), order, target, other, sums)
-            yield done, events, VotesSeen(np.repeat(target, 2), classes.ravel(), sums)
-        else:
-            balanced = machine.rivalry is not None and len(negatives) > 1
-            yield done, *_events_by_class(order, target, classes.ravel(), machine.n_classes, balanced=balanced)
+        done, end = start, min(epochs, start + at_once)
+        drawn = [_draw_epoch(labels, negatives, machine, rng) for _ in range(start, end)]
+        for part in [[epoch] for epoch in drawn] if is_watched else [drawn]:
+            done += len(part)
+            order, target, other = (np.concatenate(column) for column in zip(*part, strict=True))
+            classes = np.stack([target, other], axis=1).ravel()  # raised, lowered
+            if machine.coalesced:
+                sums, last = np.empty(classes.size, np.int32), slice(-2 * len(labels), None)
+                events = kernels.Events(np.array([0, len(order)]), order, target, other, sums)
+                seen = balance.VotesSeen(np.repeat(target, 2)[last], classes[last], sums[last])
+            else:
+                place = _place_by_class(classes, machine.n_classes, len(part), balanced=balanced)
+                events, seen = _events_by_class(place, order, target, classes, machine.n_classes, len(part))
+            yield done, events, seen if balanced and done == end else None
 
 
 def _draw_epoch(
@@ -256,24 +262,36 @@ def _draw_epoch(
     if len(negatives) < 2:
         return order, target, np.full_like(target, -1)
     if machine.rivalry is not None:
-        return order, target, draw_rivals(machine.rivalry, machine.threshold, target, negatives, rng)
+        return order, target, balance.draw_rivals(machine.rivalry, machine.threshold, target, negatives, rng)
     place = rng.integers(0, len(negatives) - 1, len(order), dtype=np.int32)
     return order, target, negatives[place + (place >= np.searchsorted(negatives, target))]
 
 
-def _events_by_class(
-    order: NDArray[np.int32], target: NDArray[np.int32], classes: NDArray[np.int32], n_classes: int, *, balanced: bool
-) -> tuple[kernels.Events, VotesSeen]:
+def _place_by_class(classes: NDArray[np.int32], n_classes: int, n_epochs: int, *, balanced: bool) -> NDArray[np.int64]:
     """One sort for all classes: small fleets train so briefly that ten searches would show."""
     if n_classes < 1 << 14:
         classes = classes.astype(np.int16)  # NumPy sorts these by counting
-    place = order_by_class(classes, n_classes) if balanced else np.argsort(classes, kind="stable")
+    if not balanced:
+        return np.argsort(classes, kind="stable")
+    epochs = enumerate(np.split(classes, n_epochs))
+    place = np.concatenate([balance.order_by_class(part, n_classes) + k * len(part) for k, part in epochs])
+    return place if n_epochs == 1 else place[np.argsort(classes[place], kind="stable")]
+
+
+def _events_by_class(
+    place: NDArray[np.int64],
+    order: NDArray[np.int32],
+    target: NDArray[np.int32],
+    classes: NDArray[np.int32],
+    n_classes: int,
+    n_epochs: int,
+) -> tuple[kernels.Events, balance.VotesSeen]:
     draw, ordered = place >> 1, classes[place]
-    sample, lowered = order[draw], (place & 1).astype(np.int32) - 1
-    raised, sums = -1 - lowered, np.empty((len(place), 2), np.int32)
+    lowered, sums = (place & 1).astype(np.int32) - 1, np.empty((len(place), 2), np.int32)
     starts = np.searchsorted(ordered, np.arange(n_classes + 1))
-    events = kernels.Events(starts, sample, raised, lowered, sums.reshape(-1))
-    return events, VotesSeen(target[draw], ordered, sums[:, 0])
+    events = kernels.Events(starts, order[draw], -1 - lowered, lowered, sums.reshape(-1))
+    last = slice(None) if n_epochs == 1 else draw >= len(order) // n_epochs * (n_epochs - 1)
+    return events, balance.VotesSeen(target[draw], ordered, sums[:, 0], last)
 
 
 @contextmanager
@@ -305,7 +323,7 @@ def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> 
     packed = pack(machine.shape, x)
     sums = np.zeros((len(packed), machine.n_classes), np.int32)
     if machine.rivalry is not None:
-        sums += choose_bias(machine.rivalry)
+        sums += balance.choose_bias(machine.rivalry)
 
     def add_votes(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
         bank, place = np.divmod(program.clauses, np.int32(machine.n_clauses))
