@@ -2,7 +2,7 @@
 
 Training sees, for free, the votes of the class of a sample and of one other class; their means over the last epoch are
 the machine's *rivalry*. Three things follow, and take no time of their own; but harder rivals make for more feedback,
-so that training takes up to a tenth longer.
+so that training takes up to a seventh longer.
 
 - The other class of a sample is mostly drawn in proportion to its mean chance of feedback there, so that a shirt speaks
   against coats rather than against boots, which have nothing left to learn from shirts.
