@@ -158,7 +158,11 @@ import hashlib, numpy as np
 from laconic.tsetlin import *
 digest, rng = hashlib.sha256(), np.random.default_rng(0)
 for shape in (Shape.flat(90), Shape.image(20, 24, 2, patch=(4, 3), levels=2)):
-    for machine in (build(shape, 3, 41, threshold=30), build_coalesced(shape, 3, 41, rng, threshold=30, boost=False)):
+    for machine in (
+        build(shape, 3, 41, threshold=30),
+        build(shape, 3, 41, threshold=30, balanced=True),
+        build_coalesced(shape, 3, 41, rng, threshold=30, boost=False),
+    ):
         x = rng.random((30, shape.height, shape.width, shape.layers)) < 0.5
         x = np.sort(x.reshape(*x.shape[:3], -1, shape.levels), axis=-1)[..., ::-1].reshape(x.shape)
         fit(machine, x, rng.integers(0, 3, 30), np.random.default_rng(1), epochs=5)
