@@ -112,6 +112,8 @@ class Layout(NamedTuple):
     n_rows: int
     n_columns: int
     rows_per_lane: int
+    log_row_bits: int  # 64 / rows_per_lane is 2 to this
+    row_starts: int  # the first bit of every row in a lane
     lanes_per_row: int
     n_lanes: int  # lanes of a window that covers the whole grid, at least 8
     lanes_per_bitmap: int
@@ -198,6 +200,8 @@ def _lay_out(shape: Shape) -> Layout:
         n_rows=shape.n_rows,
         n_columns=shape.n_columns,
         rows_per_lane=rows_per_lane,
+        log_row_bits=(64 // rows_per_lane).bit_length() - 1,
+        row_starts=sum(1 << (64 // rows_per_lane * row) for row in range(rows_per_lane)),
         lanes_per_row=lanes_per_row,
         n_lanes=n_lanes,
         lanes_per_bitmap=lanes_per_bitmap,
@@ -211,7 +215,8 @@ def _lay_out(shape: Shape) -> Layout:
         image_bytes=shape.layers * rows_per_layer * row_bytes,
         patch_row_bytes=patch_row_bytes,
         patch_image_bytes=patch_row_bytes * shape.height,
-        list_capacity=-(-(2 * shape.n_pixels + 8) // 32) * 32,
+        # the last store may run on for 32 entries; an odd number of cache lines, else lists would share few of its sets
+        list_capacity=(-(-(shape.n_pixels + 40) // 32) | 1) * 32,
         mask_lanes=-(-n_lanes // 8) * 8,
         nest_steps=(min(shape.levels, FEATURES_PER_WORD) - 1).bit_length(),
         is_wide=is_wide,

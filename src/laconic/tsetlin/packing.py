@@ -28,6 +28,7 @@ from laconic.tsetlin.vectors import (
     splat8,
     store4,
     store8,
+    store_apart,
     store_word,
     widen8,
 )
@@ -127,11 +128,10 @@ def _check_range(x: NDArray[Any], is_wrong: bool) -> None:
 
 
 @inline
-def _gather(bits, at, left, excess):
-    """Up to 64 bytes of 0/1 → as many bits; adds what the bytes hold beside 0 and 1 to the excess."""
-    gathered = nonzero_bytes(load_bytes(bits, at))
-    excess = or8(excess, and_not8(load8(bits, at), splat8(word(0x0101010101010101))))
-    return gathered & ((ONE << word(left)) - ONE) if left < 64 else gathered, excess
+def _gather(bits, at, excess):
+    """64 bytes of 0/1 → as many bits; adds what the bytes hold beside 0 and 1 to the excess."""
+    surplus = and_not8(load8(bits, at), splat8(word(0x0101010101010101)))
+    return nonzero_bytes(load_bytes(bits, at)), or8(excess, surplus)
 
 
 @entry_point
@@ -142,7 +142,8 @@ def _pack_flat(raw, packed, valid, n_features, stride):
     for i in range(raw.n_samples):
         to = (raw.first + i) * stride
         for feature in range(0, n_features, 64):
-            gathered, excess = _gather(raw.bits, i * n_features + feature, n_features - feature, excess)
+            # features past the last one belong to the next sample; `valid` leaves them out
+            gathered, excess = _gather(raw.bits, i * n_features + feature, excess)
             for half in range(2):
                 w = feature // 32 + half
                 if w < n_words:
@@ -152,16 +153,23 @@ def _pack_flat(raw, packed, valid, n_features, stride):
 
 
 @inline
+def _stack(bits, last, layers, n_columns):
+    """Bytes of up to eight columns, the last one at `last`, as bits of one byte per layer, for 32 layers."""
+    stacked = nothing4()
+    for _ in range(n_columns):
+        stacked = or4(double4(stacked), load4(bits, last))
+        last -= layers
+    return stacked
+
+
+@inline
 def _gather_columns(raw, at, n_columns, n_layers, layers):
     """words[layer] = the bits of up to 64 columns, for up to 32 layers."""
-    for column in range(0, n_columns, 8):
-        # bytes are 0 or 1: doubled and added, those of eight columns lie side by side, for 32 layers at once
-        stacked = nothing4()
-        place = at + min(column + 8, n_columns) * layers
-        for _ in range(min(8, n_columns - column)):
-            place -= layers
-            stacked = or4(double4(stacked), load4(raw.bits, place))
-        store4(raw.bytes, 4 * column, stacked)
+    for column in range(0, n_columns - 7, 8):
+        store4(raw.bytes, 4 * column, _stack(raw.bits, at + (column + 7) * layers, layers, 8))
+    if n_columns & 7:
+        last = at + (n_columns - 1) * layers
+        store4(raw.bytes, 4 * (n_columns & ~7), _stack(raw.bits, last, layers, n_columns & 7))
     for k in range(0, n_layers, 8):
         columns = splat8(word(0))
         for column in range(0, n_columns, 8):
@@ -200,8 +208,8 @@ def _pack_images(raw, packed, layout, width, levels):
             source = (i * layout.height + row) * row_bits
             patch = (raw.first + i) * layout.patch_image_bytes + row * layout.patch_row_bytes
             line = image + row * row_bytes
-            for bit in range(0, row_bits, 64):
-                gathered, excess = _gather(raw.bits, source + bit, row_bits - bit, excess)
+            for bit in range(0, row_bits, 64):  # the last word may run on into the next row, which is written later
+                gathered, excess = _gather(raw.bits, source + bit, excess)
                 store_word(packed.patches, patch + bit // 8, gathered)
                 if layers == 1:  # rows and patches are the same bits
                     store_word(packed.rows, line + bit // 8, gathered)
@@ -212,8 +220,11 @@ def _pack_images(raw, packed, layout, width, levels):
                         n_columns = min(64, width - column)
                         _gather_columns(raw, source + column * layers + layer, n_columns, n_layers, layers)
                         to = line + layer * layout.rows_per_layer * row_bytes + column // 8
-                        for k in range(n_layers):
-                            store_word(packed.rows, to + k * layout.rows_per_layer * row_bytes, raw.words[k])
+                        step = layout.rows_per_layer * row_bytes
+                        for k in range(0, n_layers & ~7, 8):
+                            store_apart(packed.rows, to + k * step, step, load8(raw.words, k))
+                        for k in range(n_layers & ~7, n_layers):
+                            store_word(packed.rows, to + k * step, raw.words[k])
         if levels > 1:
             unnested |= _unnested(packed.rows, image, layout, levels)
     return any8(excess) != 0, unnested != 0

@@ -111,9 +111,14 @@ and_not4 = _operation(lanes4, (lanes4, lanes4), lambda b, x, y: b.and_(x, b.not_
 splat8 = _operation(lanes8, (types.uint64,), lambda b, x: _splat(b, x, lanes8.llvm))
 shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr(x, _splat(b, k, lanes8.llvm)))
 shift_left8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes8.llvm)))
-low_half8 = _operation(
-    lanes8, (lanes8,), lambda b, x: b.and_(x, ir.Constant(lanes8.llvm, [(1 << 64) - 1] * 4 + [0] * 4))
-)
+
+
+def _lanes_before(builder: Builder, n: Value) -> Value:
+    lane = ir.Constant(lanes8.llvm, list(range(8)))
+    return builder.sext(builder.icmp_signed("<", lane, _splat(builder, n, lanes8.llvm)), lanes8.llvm)
+
+
+lanes_before = _operation(lanes8, (types.int64,), _lanes_before)  # all ones in the first n lanes
 
 
 def _any(builder: Builder, vector: Value) -> Value:
@@ -314,6 +319,22 @@ load_word, store_word = _loader(types.uint64, WORD), _storer(types.uint64, WORD)
 
 
 @intrinsic
+def store_apart(typing: Typing, pointer: Any, index: Any, step: Any, vector: Any) -> Any:
+    """Each of eight lanes so many elements after the one before: single stores, which beat a CPU's own scattering."""
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        address = _address(context, builder, sig, values)
+        step = context.cast(builder, values[2], sig.args[2], types.intp)
+        for lane in range(8):
+            number = builder.extract_element(values[3], ir.Constant(WORD32, lane))
+            builder.store(number, builder.bitcast(address, WORD.as_pointer()), align=1)
+            address = builder.gep(address, [step], inbounds=True)
+        return context.get_dummy_value()
+
+    return types.void(pointer, index, step, lanes8), generate
+
+
+@intrinsic
 def widen8(typing: Typing, pointer: Any, index: Any) -> Any:
     """Eight consecutive bytes, one per lane."""
     octet = ir.VectorType(BYTE, 8)
@@ -323,6 +344,35 @@ def widen8(typing: Typing, pointer: Any, index: Any) -> Any:
         return builder.zext(builder.load(builder.bitcast(address, octet.as_pointer()), align=1), lanes8.llvm)
 
     return lanes8(pointer, index), generate
+
+
+def can_store_chosen() -> bool:
+    """Whether the CPU compiled for does it in one go; others would take as many steps as there are numbers."""
+    *_, features = cpu_target.target_context.codegen().magic_tuple()
+    return "+avx512vbmi2" in features.split(",")
+
+
+@intrinsic
+def store_chosen(typing: Typing, target: Any, index: Any, source: Any, first: Any, chosen: Any) -> Any:
+    """Those of 32 numbers whose bit is set, one after the other; what follows them in the target is lost."""
+
+    def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        number = values[0].type.pointee
+        vector = ir.VectorType(number, 512 // number.width)  # LLVM 22 goes wrong on more than a register
+        bits, name = ir.IntType(vector.count), f"llvm.experimental.vector.compress.v{vector.count}i{number.width}"
+        to = _address(context, builder, sig, values)
+        origin = builder.gep(values[2], [context.cast(builder, values[3], sig.args[3], types.intp)], inbounds=True)
+        for start in range(0, 32, vector.count):
+            part = builder.trunc(builder.lshr(values[4], ir.Constant(WORD32, start)), bits)
+            numbers = builder.load(builder.bitcast(origin, vector.as_pointer()), align=1)
+            mask, nothing = builder.bitcast(part, ir.VectorType(BIT, vector.count)), ir.Constant(vector, ir.Undefined)
+            packed = _call(builder, name, vector, [numbers, mask, nothing])
+            builder.store(packed, builder.bitcast(to, vector.as_pointer()), align=1)
+            to = builder.gep(to, [builder.zext(builder.ctpop(part), WORD)], inbounds=True)
+            origin = builder.gep(origin, [ir.Constant(WORD, vector.count)], inbounds=True)
+        return context.get_dummy_value()
+
+    return types.void(target, index, source, first, types.uint32), generate
 
 
 @intrinsic

@@ -11,7 +11,7 @@ agenda   the clauses that can match at all, sorted by window width and list leng
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64
+from numba import int64, uint32
 from numba import uint64 as word
 from numpy.typing import NDArray
 
@@ -21,17 +21,19 @@ from laconic.tsetlin.vectors import (
     and8,
     and_not8,
     any8,
+    can_store_chosen,
     keep_apart,
+    lanes_before,
     leading_zeros,
     load8,
     load_bytes,
-    low_half8,
     or8,
     popcount,
     shift_left8,
     shift_right8,
     splat8,
     store8,
+    store_chosen,
     top_bits,
     trailing_zeros,
     xor8,
@@ -61,6 +63,10 @@ class Windows(NamedTuple):
     masks: NDArray[np.uint64]
     effective: NDArray[np.uint64]  # words of the literals that count
     lists: NDArray[Any]
+    # to be brought up to date, in any order; a clause may come twice
+    changed: NDArray[np.int32]  # clauses with new literals, of whatever kind
+    repositioned: NDArray[np.int32]  # those with new position literals
+    repainted: NDArray[np.int32]  # those with new pixel literals; later those with a list to be made
 
 
 class Agenda(NamedTuple):
@@ -73,8 +79,10 @@ def make_windows(layout: Layout, n_clauses: int, offset_dtype: Any) -> Windows:
     n = n_clauses
     first_lane, width, rectangle, contradicts, outdated, n_groups, key = np.zeros((7, n), np.int32)
     masks, effective = aligned(n * layout.mask_lanes, np.uint64), aligned(n * layout.effective_words, np.uint64)
-    lists = np.zeros(n * layout.list_capacity, offset_dtype)
-    return Windows(first_lane, width, rectangle, contradicts, outdated, n_groups, key, masks, effective, lists)
+    lists, changes = aligned(n * layout.list_capacity, offset_dtype), np.zeros((3, 2 * n + 1), np.int32)
+    return Windows(
+        first_lane, width, rectangle, contradicts, outdated, n_groups, key, masks, effective, lists, *changes
+    )
 
 
 def make_agenda(n_clauses: int) -> Agenda:
@@ -106,44 +114,34 @@ def _column_mask(first, last):
     return ((word(2) << word(last)) - ONE) & ~((ONE << word(first)) - ONE)
 
 
-@kernel
+@inline
 def update_window(includes, first_word, windows, tables, layout, clause):
-    """Position literals → rectangle, first lane and mask."""
+    """Position literals → rectangle, first lane and mask; without a branch that depends on them, but in wide images."""
     top, bottom = _interval(includes, first_word, layout.n_pixels, layout.n_rows - 1)
     left, right = _interval(includes, first_word, layout.n_pixels + layout.n_rows - 1, layout.n_columns - 1)
-    if top > bottom or left > right:
-        windows.rectangle[clause] = NEVER
-        return
-    mask = clause * layout.mask_lanes
-    per_row, last_start = layout.lanes_per_row, layout.n_lanes - 8
-    first = top // layout.rows_per_lane * per_row
-    last = bottom // layout.rows_per_lane * per_row + per_row - 1
+    per_row, log_rows = layout.lanes_per_row, 6 - layout.log_row_bits
+    first, last = (top >> log_rows) * per_row, (bottom >> log_rows) * per_row + per_row - 1
+    is_half = per_row == 1 and last - first < 4
     vectors = (last - first + 8) >> 3
-    start = max(0, min(first, layout.n_lanes - 8 * vectors))
-    width = vectors + 1
+    start = max(0, min(first, layout.n_lanes - (4 if is_half else 8 * vectors)))
+    mask, last_start = clause * layout.mask_lanes, layout.n_lanes - 8
     if per_row == 1:
-        columns = _column_mask(left, right)
-        bits = 64 // layout.rows_per_lane
-        while bits < 64:
-            columns |= columns << word(bits)
-            bits *= 2
-        if last - first < 4:
-            start, width = min(first, layout.n_lanes - 4), HALF
+        columns = splat8(_column_mask(left, right) * word(layout.row_starts))
+        rows = and8(
+            load8(tables.rows_from, top * layout.n_lanes + start),
+            load8(tables.rows_to, bottom * layout.n_lanes + start),
+        )
+        store8(windows.masks, mask, and8(and8(rows, columns), lanes_before(4 if is_half else 8)))
+        # two vectors where one would do, if there is room for them, because windows of both widths mix
+        for v in range(1, max(vectors, min(2, layout.mask_lanes >> 3))):
+            # the last vector is moved back to end with the grid; its overlap with the one before is masked out
+            lane = min(start + 8 * v, last_start)
+            from_row = max(top, min((start + 8 * v) << log_rows, layout.n_rows))
             rows = and8(
-                load8(tables.rows_from, top * layout.n_lanes + start),
-                load8(tables.rows_to, bottom * layout.n_lanes + start),
+                load8(tables.rows_from, from_row * layout.n_lanes + lane),
+                load8(tables.rows_to, bottom * layout.n_lanes + lane),
             )
-            store8(windows.masks, mask, low_half8(and8(rows, splat8(columns))))
-        else:
-            for v in range(vectors):
-                # the last vector is moved back to end with the grid; its overlap with the one before is masked out
-                lane = min(start + 8 * v, last_start)
-                from_row = max(top, (start + 8 * v) * layout.rows_per_lane) if v else top
-                rows = and8(
-                    load8(tables.rows_from, from_row * layout.n_lanes + lane),
-                    load8(tables.rows_to, bottom * layout.n_lanes + lane),
-                )
-                store8(windows.masks, mask + 8 * v, and8(rows, splat8(columns)))
+            store8(windows.masks, mask + 8 * v, and8(rows, columns))
     else:
         for v in range(vectors):
             lane = min(start + 8 * v, last_start)
@@ -156,7 +154,8 @@ def update_window(includes, first_word, windows, tables, layout, clause):
                         bits = _column_mask(low, high)
                 windows.masks[mask + 8 * v + j - lane] = bits
     windows.first_lane[clause] = start
-    windows.rectangle[clause] = width
+    is_empty = (top > bottom) | (left > right)
+    windows.rectangle[clause] = NEVER if is_empty else HALF if is_half else vectors + 1
 
 
 @inline
@@ -186,23 +185,40 @@ def update_effective(includes, first_word, windows, tables, layout, clause):
     windows.outdated[clause] |= any8(differs)
 
 
-@kernel
+@inline
+def _list_word_at_once(lists, entry, offsets, slot, bits):
+    """Offsets of the literals of one word, to the end of a list; where the list ends now."""
+    chosen = uint32(bits)
+    store_chosen(lists, entry, offsets, slot, chosen)
+    entry += int64(popcount(word(chosen)))
+    store_chosen(lists, entry, offsets, slot + 32, uint32(bits >> word(32)))
+    return entry + int64(popcount(bits >> word(32)))
+
+
+@inline
+def _list_word_by_bits(lists, entry, offsets, slot, bits):
+    """The same for a CPU that cannot pick numbers out of a vector."""
+    end = entry + int64(popcount(bits))
+    while True:  # four stores without a branch; one too many is overwritten by the next word
+        for _ in range(4):
+            lists[entry] = offsets[slot + int64(trailing_zeros(bits))]
+            bits &= bits - ONE
+            entry += 1
+        if bits == 0:
+            break
+    return end
+
+
+_list_word = _list_word_at_once if can_store_chosen() else _list_word_by_bits
+
+
+@inline
 def update_list(windows, tables, layout, clause):
-    start = clause * layout.list_capacity
+    lists, start = windows.lists, clause * layout.list_capacity
     entry = start
-    lists, offsets = windows.lists, tables.offsets
     for w in range(layout.n_pixel_words):
         bits = windows.effective[clause * layout.effective_words + w]
-        end = entry + int64(popcount(bits))
-        slot = w * 64
-        while True:  # four stores without a branch; one too many is overwritten by the next word
-            for _ in range(4):
-                lists[entry] = offsets[slot + int64(trailing_zeros(bits))]
-                bits &= bits - ONE
-                entry += 1
-            if bits == 0:
-                break
-        entry = end
+        entry = _list_word(lists, entry, tables.offsets, w * 64, bits)
     for i in range(3):
         lists[entry + i] = lists[start]
     windows.n_groups[clause] = (entry - start + 3) >> 2
@@ -210,22 +226,50 @@ def update_list(windows, tables, layout, clause):
 
 
 @inline
-def refresh_window(position_changed, pixels_changed, includes, first_word, windows, tables, layout, clause):
-    """Brings the window of a clause up to date; true if its place in the agenda moved."""
-    if position_changed:
-        update_window(includes, first_word, windows, tables, layout, clause)
-    if pixels_changed:
-        update_effective(includes, first_word, windows, tables, layout, clause)
-    width = NEVER if windows.contradicts[clause] else windows.rectangle[clause]
-    windows.width[clause] = width
-    key = 0
-    if width != NEVER:
-        if windows.outdated[clause]:
-            update_list(windows, tables, layout, clause)
-        key = 1 + (min(width, WIDE) - 1) * LIST_KEYS + min(windows.n_groups[clause], LIST_KEYS - 1)
-    moved = windows.key[clause] != key
-    windows.key[clause] = key
-    return moved
+def note_changed(windows, counts, clause, moved):
+    """Appends a clause to the lists of what changed; moved are the literals that did: position, pixels."""
+    n_changed, n_repositioned, n_repainted = counts
+    windows.changed[n_changed] = clause
+    windows.repositioned[n_repositioned] = clause
+    windows.repainted[n_repainted] = clause
+    return (
+        n_changed + (1 if moved[0] | moved[1] else 0),
+        n_repositioned + (1 if moved[0] else 0),
+        n_repainted + (1 if moved[1] else 0),
+    )
+
+
+@kernel
+def refresh_windows(counts, includes, stride, windows, tables, layout):
+    """Brings the windows of changed clauses up to date, one kind of work after the other.
+
+    Clauses differ in what they need, so going clause by clause a CPU would keep guessing wrong.
+    """
+    keep_apart()
+    n_changed, n_repositioned, n_repainted = counts
+    for i in range(n_repositioned):
+        clause = int64(windows.repositioned[i])
+        update_window(includes, clause * stride, windows, tables, layout, clause)
+    for i in range(n_repainted):
+        clause = int64(windows.repainted[i])
+        update_effective(includes, clause * stride, windows, tables, layout, clause)
+    n_outdated = 0
+    for i in range(n_changed):
+        clause = int64(windows.changed[i])
+        width = windows.rectangle[clause] & ~windows.contradicts[clause]
+        windows.width[clause] = width
+        windows.repainted[n_outdated] = clause
+        n_outdated += 1 if (windows.outdated[clause] != 0) & (width != NEVER) else 0
+    for i in range(n_outdated):
+        update_list(windows, tables, layout, int64(windows.repainted[i]))
+
+
+@inline
+def find_key(windows, clause):
+    """Place in the agenda: by width, then by the length of the list; 0 for what can never match."""
+    width, n_groups = windows.width[clause], windows.n_groups[clause]
+    key = 1 + (min(width, WIDE) - 1) * LIST_KEYS + min(n_groups, LIST_KEYS - 1)
+    return key if width != NEVER else 0
 
 
 @inline
@@ -237,11 +281,31 @@ def read_includes(states, includes, stride, n_words, clause):
 @kernel
 def read_windows(clauses, includes, windows, tables, layout):
     """Include bits and windows of all clauses, from their states; clauses are (number, stride of includes, states)."""
-    keep_apart()
     n_clauses, stride, states = clauses
+    counts = int64(0), int64(0), int64(0)
     for clause in range(n_clauses):
         read_includes(states, includes, stride, layout.n_words, clause)
-        refresh_window(int64(1), int64(1), includes, clause * stride, windows, tables, layout, clause)
+        counts = note_changed(windows, counts, clause, (ONE, ONE))
+    refresh_windows(counts, includes, stride, windows, tables, layout)
+    for clause in range(n_clauses):
+        windows.key[clause] = find_key(windows, clause)
+
+
+@kernel
+def update_agenda(n_changed, n_listed, windows, agenda):
+    """New keys of the changed clauses; how many moved, and how many clauses are listed now, strays included."""
+    keep_apart()
+    n_moved = 0
+    for i in range(n_changed):
+        clause = windows.changed[i]
+        key, width, listed = find_key(windows, clause), min(windows.width[clause], WIDE), agenda.listed[clause]
+        n_moved += 1 if key != windows.key[clause] else 0
+        windows.key[clause] = key
+        is_stray = (width != NEVER) & (width != listed & WIDTHS) & (listed < STRAY)
+        agenda.order[n_listed] = clause
+        agenda.listed[clause] = listed | (STRAY if is_stray else 0)
+        n_listed += 1 if is_stray else 0
+    return n_moved, n_listed
 
 
 @inline
