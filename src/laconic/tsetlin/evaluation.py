@@ -26,6 +26,7 @@ from laconic.tsetlin.vectors import (
     load_word,
     not8,
     or8,
+    prefetch,
     shift_right8,
     store4,
     store8,
@@ -44,27 +45,53 @@ from laconic.tsetlin.windows import (
 SIFTED_GROUPS = 2  # of four literals, looked at in the first sweep
 
 
+@inline
+def draw_layer(rows, source, bitmaps, target, layout):
+    """Bitmaps of the pixel literals of one layer of an image whose rows fit a lane: shifted rows, their negations."""
+    last, lane = layout.lanes_per_bitmap - 8, 0
+    while True:
+        at = min(lane, last)
+        bits = load8(rows, source + 8 * at)
+        to = target + at
+        for column in range(layout.patch_width):
+            shifted = shift_right8(bits, word(column))
+            store8(bitmaps, to, shifted)
+            store8(bitmaps, layout.negated + to, not8(shifted))
+            to += layout.lanes_per_bitmap
+        lane += 8
+        if lane >= layout.lanes_per_bitmap:
+            break
+
+
 @kernel
 def draw_bitmaps(rows, image, bitmaps, layout):
-    """Bitmaps of all pixel literals of an image whose rows fit a lane: shifted rows and their negations."""
+    """Bitmaps of all pixel literals of an image."""
     keep_apart()
-    layer_bytes = layout.image_bytes // layout.layers
-    last = layout.lanes_per_bitmap - 8
+    layer_bytes, layer_lanes = layout.image_bytes // layout.layers, layout.patch_width * layout.lanes_per_bitmap
     for layer in range(layout.layers):
-        source, target = image + layer * layer_bytes, layer * layout.patch_width * layout.lanes_per_bitmap
-        lane = 0
-        while True:
-            at = min(lane, last)
-            bits = load8(rows, source + 8 * at)
-            to = target + at
-            for column in range(layout.patch_width):
-                shifted = shift_right8(bits, word(column))
-                store8(bitmaps, to, shifted)
-                store8(bitmaps, layout.negated + to, not8(shifted))
-                to += layout.lanes_per_bitmap
-            lane += 8
-            if lane >= layout.lanes_per_bitmap:
-                break
+        draw_layer(rows, image + layer * layer_bytes, bitmaps, layer * layer_lanes, layout)
+
+
+@kernel
+def draw_and_prefetch(samples, sample, upcoming, bitmaps, layout):
+    """The same, and asks for the next sample, which no hardware foresees: samples come in random order.
+
+    Piece by piece, because of more than some twenty requests at once the CPU forgets some.
+    """
+    keep_apart()
+    layer_bytes, layer_lanes = layout.image_bytes // layout.layers, layout.patch_width * layout.lanes_per_bitmap
+    image, next_image = sample * layout.image_bytes, upcoming * layout.image_bytes
+    next_patches, piece = upcoming * layout.patch_image_bytes, layout.patch_image_bytes // layout.layers + 1
+    for layer in range(layout.layers):
+        draw_layer(samples.rows, image + layer * layer_bytes, bitmaps, layer * layer_lanes, layout)
+        prefetch_all(samples.rows, next_image + layer * layer_bytes, layer_bytes)
+        prefetch_all(samples.patches, next_patches + layer * piece, piece)
+
+
+@inline
+def prefetch_all(data, start, n_bytes):
+    for line in range(start, start + n_bytes, 64):
+        prefetch(data, line)
 
 
 @kernel

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from laconic.tsetlin.compiling import entry_point, inline
 from laconic.tsetlin.evaluation import (
     clear_outputs,
-    draw_bitmaps,
+    draw_and_prefetch,
     draw_wide_bitmaps,
     evaluate_windows,
     finish_flat,
@@ -36,7 +36,6 @@ from laconic.tsetlin.vectors import (
     load_bytes,
     negative32,
     next_random,
-    prefetch,
     refer,
     store8,
     top_bits,
@@ -149,13 +148,6 @@ def make_room(geometry: Geometry, n_clauses: int, stride: int, *, is_flat: bool)
 
 
 # ---------------------------------------------------------------- training
-@inline
-def prefetch_all(data, start, n_bytes):
-    """Samples come in random order, which no hardware foresees."""
-    for line in range(start, start + n_bytes, 64):
-        prefetch(data, line)
-
-
 N_RANDOM = 17  # numbers in the state of a bank's generators
 
 
@@ -220,11 +212,9 @@ def make_trainer(is_flat: bool) -> Any:
                     if layout.is_wide:
                         draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
                     else:
-                        draw_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
-                    upcoming = int64(events.sample[min(event + 1, last - 1)])
-                    prefetch_all(samples.rows, upcoming * layout.image_bytes, layout.image_bytes)
+                        upcoming = int64(events.sample[min(event + 1, last - 1)])
+                        draw_and_prefetch(samples, sample, upcoming, space.bitmaps, layout)
                     sums = evaluate_windows(rows, scene, n_sorted, n_listed)
-                    prefetch_all(samples.patches, upcoming * layout.patch_image_bytes, layout.patch_image_bytes)
                 events.sums[2 * event], events.sums[2 * event + 1] = sums[0], sums[1]
 
                 # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
