@@ -11,13 +11,13 @@ from laconic.tsetlin.machine import (
     clause_activity,
     clause_counts,
     clause_outputs,
-    fit,
     include_bits,
     literal_states,
     load_include_bits,
 )
 from laconic.tsetlin.packing import Packed, pack
 from laconic.tsetlin.storage import load, save
+from laconic.tsetlin.training import fit
 
 __all__ = [
     "Clauses",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from llvmlite.binding import parse_assembly, parse_bitcode
 from numba.core import codegen, compiler
 
 Library: Any = codegen.JITCodeLibrary
@@ -42,13 +43,36 @@ class PartLibrary(Library):  # type: ignore[misc]
 
 
 class PartCompiler(Compiler):  # type: ignore[misc]
+    library: type[Any] = PartLibrary
+
     def define_pipelines(self) -> Any:
-        self.state.library = PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return super().define_pipelines()
+
+
+class EntryLibrary(Library):  # type: ignore[misc]
+    """What Python calls. The cache gets its machine code, and of the code that callers would inline only the names.
+
+    Nobody inlines it, and loading that code takes more memory than anything else in a small process.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.enable_object_caching()
+
+    def serialize_using_object_code(self) -> Any:
+        name, kind, (machine_code, bitcode) = super().serialize_using_object_code()
+        functions = [function.name for function in parse_bitcode(bitcode).functions if not function.is_declaration]
+        names = "\n".join(f'define void @"{function}"() {{ unreachable }}' for function in functions)
+        return name, kind, (machine_code, parse_assembly(names).as_bitcode())
+
+
+class EntryCompiler(PartCompiler):
+    library = EntryLibrary
 
 
 FLAGS = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
 PART = FLAGS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
-entry_point: Decorator = numba.njit(cache=True, **FLAGS)  # called from Python; the cache holds only these
+entry_point: Decorator = numba.njit(cache=True, pipeline_class=EntryCompiler, **FLAGS)  # the cache holds only these
 kernel: Decorator = numba.njit(**PART)
 inline: Decorator = numba.njit(forceinline=True, **PART)

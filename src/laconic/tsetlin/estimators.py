@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from laconic.tsetlin.booleanize import Bit, Thermometer, choose_booleanizer
 from laconic.tsetlin.geometry import Shape
-from laconic.tsetlin.machine import Machine, build, build_coalesced, class_sums, clause_outputs, fit
+from laconic.tsetlin.machine import Machine, build, build_coalesced, class_sums, clause_outputs
 from laconic.tsetlin.rules import Evidence, Flag, Rule, read_rules
+from laconic.tsetlin.training import fit
 
 EpochHook = Callable[[Any, int], None]  # (the estimator, which can predict by then; epochs done: 1, 2, ...)
 EVIDENCE_SAMPLES = 2000  # clause outputs on more than these would cost more than they tell

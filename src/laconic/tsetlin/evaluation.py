@@ -10,6 +10,7 @@ from typing import Any
 from numba import int64, uint8
 from numba import uint64 as word
 
+from laconic.tsetlin.agenda import LIST_KEYS, WIDTHS
 from laconic.tsetlin.compiling import inline, kernel
 from laconic.tsetlin.vectors import (
     advance,
@@ -32,15 +33,7 @@ from laconic.tsetlin.vectors import (
     store8,
     store_word,
 )
-from laconic.tsetlin.windows import (
-    DOUBLE,
-    HALF,
-    LIST_KEYS,
-    NEVER,
-    SINGLE,
-    WIDE,
-    WIDTHS,
-)
+from laconic.tsetlin.windows import DOUBLE, HALF, NEVER, SINGLE, WIDE
 
 SIFTED_GROUPS = 2  # of four literals, looked at in the first sweep
 

@@ -11,6 +11,7 @@ from numba import int32, int64
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.agenda import Agenda, make_agenda, sort_agenda
 from laconic.tsetlin.compiling import entry_point, inline, kernel
 from laconic.tsetlin.evaluation import conjoin8, draw_bitmaps, draw_wide_bitmaps, narrow
 from laconic.tsetlin.geometry import Geometry, Layout, Shape, aligned, geometry
@@ -29,15 +30,13 @@ from laconic.tsetlin.windows import (
     DOUBLE,
     HALF,
     LOW,
+    NEVER,
     ONE,
     SINGLE,
     WIDE,
-    Agenda,
     Windows,
-    make_agenda,
     make_windows,
     read_windows,
-    sort_agenda,
 )
 
 CLAUSES_PER_PROGRAM = 4096  # bounds the memory for windows on the way, whatever the size of the machine
@@ -287,7 +286,7 @@ def _draft(draft):
         for w in range(layout.n_words):
             included |= includes[clause * draft.stride + w]
         if included == 0:
-            windows.key[clause] = 0  # an empty clause is silent outside training
+            windows.width[clause] = NEVER  # an empty clause is silent outside training
     return sort_agenda(draft.agenda, windows, draft.n_clauses)
 
 

@@ -15,6 +15,7 @@ from numba import int64, uint8, uint16
 from numba import uint64 as word
 from numpy.typing import NDArray
 
+from laconic.tsetlin.agenda import Agenda, add_strays, make_agenda, sort_agenda
 from laconic.tsetlin.compiling import entry_point, inline
 from laconic.tsetlin.evaluation import (
     clear_outputs,
@@ -44,20 +45,16 @@ from laconic.tsetlin.vectors import (
 from laconic.tsetlin.windows import (
     LOW,
     ONE,
-    Agenda,
     Windows,
-    make_agenda,
     make_windows,
     note_changed,
     read_includes,
     read_windows,
     refresh_windows,
-    sort_agenda,
-    update_agenda,
 )
 
 ODD = np.uint64(0xAAAAAAAA)  # multi-class: clauses with an odd index speak against their class
-RESORT_EVERY = 4  # events between two sorts of the agenda; its order is a matter of speed only
+RESORT_EVERY = 4  # events between two sorts of the agenda
 
 
 class Samples(NamedTuple):
@@ -192,7 +189,7 @@ def make_trainer(is_flat: bool) -> Any:
                     read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
             else:
                 read_windows((n_clauses, bank.stride, bank.states), includes, windows, tables, layout)
-                n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                n_sorted, n_changed, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
                 n_listed = n_sorted
 
             last = events.starts[number + 1]
@@ -274,11 +271,10 @@ def make_trainer(is_flat: bool) -> Any:
                 # --- windows of the changed clauses, and the agenda
                 if not is_flat:
                     refresh_windows(counts, includes, bank.stride, windows, tables, layout)
-                    n_new, n_listed = update_agenda(counts[0], n_listed, windows, agenda)
-                    n_moved += n_new
-                    since_sort += 1
-                    if n_moved and since_sort >= RESORT_EVERY:
-                        n_sorted, n_moved, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                    n_listed = add_strays(counts[0], n_listed, windows, agenda)
+                    n_changed, since_sort = n_changed + counts[0], since_sort + 1
+                    if n_changed and since_sort >= RESORT_EVERY:
+                        n_sorted, n_changed, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
                         n_listed = n_sorted
 
             store8(bank.random, 0, low)

@@ -1,28 +1,18 @@
-"""A Tsetlin Machine: plain arrays, and the functions that build, train, read and write them."""
+"""A Tsetlin Machine: plain arrays, and the functions that build, ask, read and write them."""
 
-import logging
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from threading import Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from laconic.tsetlin import balance, inference, kernels
+from laconic.tsetlin import balance, inference
 from laconic.tsetlin.geometry import SLOTS_PER_WORD, Shape, aligned, geometry
 from laconic.tsetlin.packing import Packed, include_stride, pack
-
-logger = logging.getLogger(__name__)
-_compiling = Lock()
+from laconic.tsetlin.threads import workers
 
 INCLUDE = 128  # an automaton in this state or above includes its literal
 FRESH = INCLUDE - 1
-EVENTS_PER_CHUNK = 1 << 20  # bounds training's memory, whatever the number of epochs
 
 
 @dataclass
@@ -110,213 +100,6 @@ def _fresh_states(shape: Shape, n_banks: int, n_clauses: int) -> NDArray[np.uint
     return states
 
 
-# ---------------------------------------------------------------- training
-def fit(
-    machine: Machine,
-    x: ArrayLike | Packed,
-    y: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    epochs: int = 1,
-    negatives: ArrayLike | None = None,
-    threads: int = 1,
-    on_epoch: Callable[[int], None] | None = None,
-) -> None:
-    """Trains in place on 0/1 samples and labels below n_classes; `on_epoch` hears the number of epochs done.
-
-    Each sample also speaks against one other class, drawn from `negatives`: a set with all labels in it, by default all
-    classes; evenly, or, if the machine is balanced, rather from those that vote for such samples (balance.py). Classes
-    outside it stay untrained.
-
-    The result depends on machine, data and rng alone. Classes train in parallel; a coalesced machine has one bank and
-    trains on one thread.
-    """
-    packed = pack(machine.shape, x)
-    labels = _check_labels(y, len(packed), machine.n_classes)
-    drawn_from = _check_negatives(negatives, labels, machine.n_classes)
-    shape, is_flat = machine.shape, machine.shape.is_flat
-    tables, stride = geometry(shape), include_stride(shape)
-    train = _trainer(is_flat)
-    feedback = kernels.Feedback(machine.threshold, 256.0 / machine.specificity, machine.boost, not machine.coalesced)
-    n_banks = len(machine.states)
-    random = rng.integers(0, 1 << 64, (n_banks, kernels.N_RANDOM), dtype=np.uint64)
-    row = -(-machine.n_clauses // 32) * 32
-    votes = np.zeros((machine.n_classes, row), np.int32)
-    votes[:, : machine.n_clauses] = machine.votes
-    banks = kernels.Bank(
-        machine.n_clauses,
-        shape.n_words,
-        stride,
-        machine.states.reshape(-1),
-        votes.reshape(-1),
-        row,
-        machine.n_classes // n_banks,
-        random.reshape(-1),
-    )
-    rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
-
-    with _workers(threads) as run:
-        is_watched = on_epoch is not None
-        for done, events, votes_seen in _event_chunks(labels, drawn_from, machine, rng, epochs, is_watched=is_watched):
-
-            def train_banks(span: tuple[int, int], events: kernels.Events = events) -> None:
-                room = rooms.pop()
-                train(packed.samples, events, banks, span, feedback, tables, room)
-                rooms.append(room)
-
-            run(train_banks, [(0, n_banks)] if threads == 1 else _spans_by_work(events))
-            if machine.rivalry is not None and votes_seen is not None:
-                balance.remember(machine.rivalry, machine.threshold, votes_seen)
-            weights = votes[:, : machine.n_clauses]
-            machine.weights[...] = weights if machine.coalesced else np.abs(weights)
-            if on_epoch is not None:
-                on_epoch(done)
-
-
-def _spans_by_work(events: kernels.Events) -> list[tuple[int, int]]:
-    """A span for each bank, those with most events first, so that threads end together."""
-    banks = np.argsort(-np.diff(events.starts), kind="stable").tolist()
-    return [(bank, bank + 1) for bank in banks]
-
-
-def _trainer(is_flat: bool) -> Any:
-    with _compiling:  # else threads that start together would each compile one
-        return _make_trainer(is_flat)
-
-
-@cache
-def _make_trainer(is_flat: bool) -> Any:
-    train = kernels.make_trainer(is_flat)
-    if not any(Path(train.stats.cache_path).glob(f"{Path(kernels.__file__).stem}.*.nbi")):
-        logger.warning("laconic: compiling the Tsetlin kernels for this CPU; takes about 10 s, once")
-    return train
-
-
-def _check_labels(y: ArrayLike, n_samples: int, n_classes: int) -> NDArray[np.int32]:
-    labels = np.asarray(y)
-    if labels.shape != (n_samples,):
-        raise ValueError(f"y has shape {list(labels.shape)}, [{n_samples}] was due; give one label per sample")
-    if labels.dtype.kind not in "iu":
-        raise ValueError(f"y is {labels.dtype}, integers were due; number the classes from 0")
-    if n_samples and (labels.min() < 0 or labels.max() >= n_classes):
-        raise ValueError(
-            f"y holds labels from {labels.min()} to {labels.max()}, 0 to {n_classes - 1} were due; "
-            f"build the machine with n_classes={max(int(labels.max()) + 1, 1)} or leave those samples out"
-        )
-    return labels.astype(np.int32)
-
-
-def _check_negatives(negatives: ArrayLike | None, labels: NDArray[np.int32], n_classes: int) -> NDArray[np.int32]:
-    """Sorted; all classes by default."""
-    if negatives is None:
-        return np.arange(n_classes, dtype=np.int32)
-    chosen = np.unique(np.asarray(negatives, np.int32))
-    if not np.isin(chosen, np.arange(n_classes)).all() or not np.isin(labels, chosen).all():
-        raise ValueError(
-            f"negatives are {chosen.tolist()}, classes below {n_classes} with all labels {np.unique(labels).tolist()} "
-            "among them were due; np.unique(y) is the least"
-        )
-    return chosen
-
-
-def _event_chunks(
-    labels: NDArray[np.int32],
-    negatives: NDArray[np.int32],
-    machine: Machine,
-    rng: np.random.Generator,
-    epochs: int,
-    *,
-    is_watched: bool,
-) -> Iterator[tuple[int, kernels.Events, balance.VotesSeen | None]]:
-    """(epochs done, events, what training will see in them and is to be remembered).
-
-    Several epochs are drawn at once, and trained at once where nobody watches.
-    """
-    if not isinstance(epochs, int | np.integer) or epochs < 0:
-        raise ValueError(f"epochs is {epochs!r}; give a whole number of at least 0")
-    balanced = machine.rivalry is not None and len(negatives) > 1
-    at_once = max(1, (balance.EVENTS_PER_LOOK if balanced else EVENTS_PER_CHUNK) // max(1, 2 * len(labels)))
-    for start in range(0, epochs, at_once):
-        done, end = start, min(epochs, start + at_once)
-        drawn = [_draw_epoch(labels, negatives, machine, rng) for _ in range(start, end)]
-        for part in [[epoch] for epoch in drawn] if is_watched else [drawn]:
-            done += len(part)
-            order, target, other = (np.concatenate(column) for column in zip(*part, strict=True))
-            classes = np.stack([target, other], axis=1).ravel()  # raised, lowered
-            if machine.coalesced:
-                sums, last = np.empty(classes.size, np.int32), slice(-2 * len(labels), None)
-                events = kernels.Events(np.array([0, len(order)]), order, target, other, sums)
-                seen = balance.VotesSeen(np.repeat(target, 2)[last], classes[last], sums[last])
-            else:
-                place = _place_by_class(classes, machine.n_classes, len(part), balanced=balanced)
-                events, seen = _events_by_class(place, order, target, classes, machine.n_classes, len(part))
-            yield done, events, seen if balanced and done == end else None
-
-
-def _draw_epoch(
-    labels: NDArray[np.int32], negatives: NDArray[np.int32], machine: Machine, rng: np.random.Generator
-) -> tuple[NDArray[np.int32], ...]:
-    """Samples in random order, their classes, and for each one other class (-1 if there is none)."""
-    order = rng.permutation(len(labels)).astype(np.int32)
-    target = labels[order]
-    if len(negatives) < 2:
-        return order, target, np.full_like(target, -1)
-    if machine.rivalry is not None:
-        return order, target, balance.draw_rivals(machine.rivalry, machine.threshold, target, negatives, rng)
-    place = rng.integers(0, len(negatives) - 1, len(order), dtype=np.int32)
-    return order, target, negatives[place + (place >= np.searchsorted(negatives, target))]
-
-
-def _place_by_class(classes: NDArray[np.int32], n_classes: int, n_epochs: int, *, balanced: bool) -> NDArray[np.int64]:
-    """One sort for all classes: small fleets train so briefly that ten searches would show."""
-    if n_classes < 1 << 14:
-        classes = classes.astype(np.int16)  # NumPy sorts these by counting
-    if not balanced:
-        return np.argsort(classes, kind="stable")
-    epochs = enumerate(np.split(classes, n_epochs))
-    place = np.concatenate([balance.order_by_class(part, n_classes) + k * len(part) for k, part in epochs])
-    return place if n_epochs == 1 else place[np.argsort(classes[place], kind="stable")]
-
-
-def _events_by_class(
-    place: NDArray[np.int64],
-    order: NDArray[np.int32],
-    target: NDArray[np.int32],
-    classes: NDArray[np.int32],
-    n_classes: int,
-    n_epochs: int,
-) -> tuple[kernels.Events, balance.VotesSeen]:
-    draw, ordered = place >> 1, classes[place]
-    lowered, sums = (place & 1).astype(np.int32) - 1, np.empty((len(place), 2), np.int32)
-    starts = np.searchsorted(ordered, np.arange(n_classes + 1))
-    events = kernels.Events(starts, order[draw], -1 - lowered, lowered, sums.reshape(-1))
-    last = slice(None) if n_epochs == 1 else draw >= len(order) // n_epochs * (n_epochs - 1)
-    return events, balance.VotesSeen(target[draw], ordered, sums[:, 0], last)
-
-
-@contextmanager
-def _workers(threads: int) -> Iterator[Callable[[Callable[[Any], None], Any], None]]:
-    """A way to run a function over items, on so many threads."""
-    if not isinstance(threads, int | np.integer) or threads < 1:
-        raise ValueError(f"threads is {threads!r}; give a whole number of at least 1")
-
-    def run_here(task: Callable[[Any], None], items: Any) -> None:
-        for item in items:
-            task(item)
-
-    if threads == 1:
-        yield run_here
-        return
-
-    with ThreadPoolExecutor(threads) as pool:
-
-        def run(task: Callable[[Any], None], items: Any) -> None:
-            for _ in pool.map(task, items):
-                pass
-
-        yield run
-
-
 # ---------------------------------------------------------------- inference
 def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.int32]:
     """[sample, class] votes, not clamped, and a balanced machine's bias; the largest is the prediction."""
@@ -369,7 +152,7 @@ def _evaluate(machine: Machine, packed: Packed, threads: int, visit: Callable[..
     tables, stride = geometry(machine.shape), include_stride(machine.shape)
     n_clauses = len(machine.states) * machine.n_clauses
     starts = range(0, n_clauses, inference.CLAUSES_PER_PROGRAM)
-    with _workers(threads) as run:
+    with workers(threads) as run:
         per_program = min(n_clauses, inference.CLAUSES_PER_PROGRAM)
         rooms = [inference.make_block(tables, per_program, machine.n_classes) for _ in range(threads)]
         size, n_samples = rooms[0].size, len(packed)

@@ -4,8 +4,6 @@ window   position literals never become bitmaps: together they are a rectangle o
          lane, its width in lanes and a mask.
 list     where the bitmaps of a clause's pixel literals start; of nested thermometer levels only the tightest counts.
          Padded to whole groups of four by repeating the first entry, and rebuilt only when the set changed.
-agenda   the clauses that can match at all, sorted by window width and list length: neighbours then take the same
-         branches and the loop over clauses is hardly ever mispredicted.
 """
 
 from typing import Any, NamedTuple
@@ -45,9 +43,6 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # window widths: 0 nothing can match, 1 half a vector (4 lanes), w > 1: w - 1 vectors of 8 lanes
 NEVER, HALF, SINGLE, DOUBLE, WIDE = 0, 1, 2, 3, 4
-WIDTHS, STRAY = 7, 8  # of Agenda.listed: the width under which a clause is listed (WIDE and more: WIDE), and a flag
-LIST_KEYS = 19  # lists of 18 groups and more sort together
-N_KEYS = 1 + 4 * LIST_KEYS
 
 
 class Windows(NamedTuple):
@@ -59,7 +54,6 @@ class Windows(NamedTuple):
     contradicts: NDArray[np.int32]  # pixel literals exclude each other
     outdated: NDArray[np.int32]  # the list lags behind the effective literals
     n_groups: NDArray[np.int32]  # of four list entries
-    key: NDArray[np.int32]  # place in the agenda; 0 = not on it
     masks: NDArray[np.uint64]
     effective: NDArray[np.uint64]  # words of the literals that count
     lists: NDArray[Any]
@@ -69,24 +63,12 @@ class Windows(NamedTuple):
     repainted: NDArray[np.int32]  # those with new pixel literals; later those with a list to be made
 
 
-class Agenda(NamedTuple):
-    order: NDArray[np.int32]  # clauses on the agenda, sorted; then those whose window changed width since (strays)
-    listed: NDArray[np.uint8]  # per clause: under which width it was sorted, and whether it is a stray
-    starts: NDArray[np.int32]  # per key
-
-
 def make_windows(layout: Layout, n_clauses: int, offset_dtype: Any) -> Windows:
     n = n_clauses
-    first_lane, width, rectangle, contradicts, outdated, n_groups, key = np.zeros((7, n), np.int32)
+    first_lane, width, rectangle, contradicts, outdated, n_groups = np.zeros((6, n), np.int32)
     masks, effective = aligned(n * layout.mask_lanes, np.uint64), aligned(n * layout.effective_words, np.uint64)
     lists, changes = aligned(n * layout.list_capacity, offset_dtype), np.zeros((3, 2 * n + 1), np.int32)
-    return Windows(
-        first_lane, width, rectangle, contradicts, outdated, n_groups, key, masks, effective, lists, *changes
-    )
-
-
-def make_agenda(n_clauses: int) -> Agenda:
-    return Agenda(np.zeros(2 * n_clauses + 1, np.int32), np.zeros(n_clauses, np.uint8), np.zeros(N_KEYS, np.int32))
+    return Windows(first_lane, width, rectangle, contradicts, outdated, n_groups, masks, effective, lists, *changes)
 
 
 @inline
@@ -265,14 +247,6 @@ def refresh_windows(counts, includes, stride, windows, tables, layout):
 
 
 @inline
-def find_key(windows, clause):
-    """Place in the agenda: by width, then by the length of the list; 0 for what can never match."""
-    width, n_groups = windows.width[clause], windows.n_groups[clause]
-    key = 1 + (min(width, WIDE) - 1) * LIST_KEYS + min(n_groups, LIST_KEYS - 1)
-    return key if width != NEVER else 0
-
-
-@inline
 def read_includes(states, includes, stride, n_words, clause):
     for w in range(n_words):
         includes[clause * stride + w] = top_bits(load_bytes(states, (clause * n_words + w) * 64))
@@ -287,44 +261,3 @@ def read_windows(clauses, includes, windows, tables, layout):
         read_includes(states, includes, stride, layout.n_words, clause)
         counts = note_changed(windows, counts, clause, (ONE, ONE))
     refresh_windows(counts, includes, stride, windows, tables, layout)
-    for clause in range(n_clauses):
-        windows.key[clause] = find_key(windows, clause)
-
-
-@kernel
-def update_agenda(n_changed, n_listed, windows, agenda):
-    """New keys of the changed clauses; how many moved, and how many clauses are listed now, strays included."""
-    keep_apart()
-    n_moved = 0
-    for i in range(n_changed):
-        clause = windows.changed[i]
-        key, width, listed = find_key(windows, clause), min(windows.width[clause], WIDE), agenda.listed[clause]
-        n_moved += 1 if key != windows.key[clause] else 0
-        windows.key[clause] = key
-        is_stray = (width != NEVER) & (width != listed & WIDTHS) & (listed < STRAY)
-        agenda.order[n_listed] = clause
-        agenda.listed[clause] = listed | (STRAY if is_stray else 0)
-        n_listed += 1 if is_stray else 0
-    return n_moved, n_listed
-
-
-@inline
-def sort_agenda(agenda, windows, n_clauses):
-    """Counting sort by key; the number of clauses on the agenda."""
-    order, listed, starts = agenda.order, agenda.listed, agenda.starts
-    for key in range(N_KEYS):
-        starts[key] = 0
-    for clause in range(n_clauses):
-        starts[windows.key[clause]] += 1
-    total = 0
-    for key in range(1, N_KEYS):
-        count = starts[key]
-        starts[key] = total
-        total += count
-    starts[0] = n_clauses  # clauses that never match go behind the agenda
-    for clause in range(n_clauses):
-        key = windows.key[clause]
-        order[starts[key]] = clause
-        starts[key] += 1
-        listed[clause] = min(windows.width[clause], WIDE)
-    return int64(total)
