@@ -172,7 +172,7 @@ print(digest.hexdigest())
 """
 
 
-def test_older_cpu_gives_the_same_bits(tmp_path):
+def test_older_cpu_and_a_cache_give_the_same_bits(tmp_path):
     """x86-64 without AVX: vectors of 16 bytes, no popcount or trailing-zero instructions."""
 
     def run(**environment):
@@ -180,9 +180,12 @@ def test_older_cpu_gives_the_same_bits(tmp_path):
             [sys.executable, "-c", DIGEST], env=os.environ | environment, capture_output=True, text=True, check=True
         )
 
-    narrow = run(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", NUMBA_CACHE_DIR=str(tmp_path))
-    assert narrow.stdout == run().stdout
-    assert "compiling the Tsetlin kernels" in narrow.stderr  # nobody should wonder why the first fit takes so long
+    older = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    compiled, cached = run(**older), run(**older)
+    assert compiled.stdout == run().stdout
+    assert "compiling the Tsetlin kernels" in compiled.stderr  # nobody should wonder why the first fit takes so long
+    assert cached.stdout == compiled.stdout
+    assert "compiling" not in cached.stderr
 
 
 def test_result_is_the_same_on_every_machine():

@@ -113,14 +113,6 @@ shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr
 shift_left8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes8.llvm)))
 
 
-def _lanes_before(builder: Builder, n: Value) -> Value:
-    lane = ir.Constant(lanes8.llvm, list(range(8)))
-    return builder.sext(builder.icmp_signed("<", lane, _splat(builder, n, lanes8.llvm)), lanes8.llvm)
-
-
-lanes_before = _operation(lanes8, (types.int64,), _lanes_before)  # all ones in the first n lanes
-
-
 def _any(builder: Builder, vector: Value) -> Value:
     lanes = ir.IntType(vector.type.count)
     hit = builder.bitcast(builder.icmp_unsigned("!=", vector, _same(vector.type, 0)), lanes)

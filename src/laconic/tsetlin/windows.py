@@ -21,7 +21,6 @@ from laconic.tsetlin.vectors import (
     any8,
     can_store_chosen,
     keep_apart,
-    lanes_before,
     leading_zeros,
     load8,
     load_bytes,
@@ -113,7 +112,7 @@ def update_window(includes, first_word, windows, tables, layout, clause):
             load8(tables.rows_from, top * layout.n_lanes + start),
             load8(tables.rows_to, bottom * layout.n_lanes + start),
         )
-        store8(windows.masks, mask, and8(and8(rows, columns), lanes_before(4 if is_half else 8)))
+        store8(windows.masks, mask, and8(rows, columns))  # of half a vector, only the first half is ever read
         # two vectors where one would do, if there is room for them, because windows of both widths mix
         for v in range(1, max(vectors, min(2, layout.mask_lanes >> 3))):
             # the last vector is moved back to end with the grid; its overlap with the one before is masked out
