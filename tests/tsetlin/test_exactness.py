@@ -28,13 +28,14 @@ from laconic.tsetlin import (
 
 @st.composite
 def shapes(draw):
-    kind = draw(st.sampled_from(["flat", "image", "layers", "wide"]))
+    kind = draw(st.sampled_from(["flat", "image", "layers", "wide", "wide layers"]))
     if kind == "flat":
         return Shape.flat(draw(st.integers(1, 150)))
-    levels = draw(st.sampled_from([1, 2, 3, 8])) if kind == "layers" else 1
-    height = draw(st.integers(1, 6 if kind == "wide" else 20))
-    width = draw(st.integers(60, 140) if kind == "wide" else st.integers(1, 40))
-    layers = levels * draw(st.integers(1, 3)) if kind == "layers" else 1
+    levels = draw(st.sampled_from([1, 2, 3, 8])) if kind == "layers" else 2 if kind == "wide layers" else 1
+    is_wide = kind in ("wide", "wide layers")
+    height = draw(st.integers(1, 6 if is_wide else 20))
+    width = draw(st.integers(60, 140) if is_wide else st.integers(1, 40))
+    layers = levels * draw(st.integers(1, 3)) if kind == "layers" else levels
     patch = draw(st.integers(1, min(height, 6))), draw(st.integers(1, min(width, 70 if kind == "wide" else 6)))
     return Shape.image(height, width, layers, patch=patch, levels=levels)
 
@@ -102,7 +103,10 @@ def test_kernels_equal_the_twin(
         Shape.image(28, 28, patch=(28, 28)),
         Shape.image(39, 16, 3, patch=(4, 3)),  # tall and narrow: the last stored row ends with its layer
         Shape.image(79, 8, 2, patch=(8, 2)),
+        Shape.image(40, 40, 13, patch=(2, 9)),  # lists of 32-bit numbers, as 100x300
         Shape.flat(1568),
+        Shape.flat(4095),
+        Shape.flat(4096),  # and these for prediction
     ],
     ids=lambda shape: f"{shape.height}x{shape.width}x{shape.layers}",
 )
@@ -141,10 +145,17 @@ def test_masked_weights_regrow_with_their_sign():
     assert machine.weights.max() > 0
 
 
-def test_long_training_keeps_windows_and_lists_exact():
-    assert_equal_to_twin(
-        build(Shape.image(7, 9, patch=(3, 3)), 2, 40, threshold=15, specificity=3.0), seed=5, epochs=60
-    )
+@pytest.mark.parametrize(
+    ("shape", "n_clauses", "epochs"),
+    [
+        (Shape.image(7, 9, patch=(3, 3)), 40, 60),
+        (Shape.image(40, 33, patch=(3, 3)), 12, 10),  # windows of up to five vectors
+        (Shape.image(12, 70, patch=(3, 3)), 12, 10),  # two lanes a row
+    ],
+    ids=lambda value: f"{value.height}x{value.width}" if isinstance(value, Shape) else "",
+)
+def test_long_training_keeps_windows_and_lists_exact(shape, n_clauses, epochs):
+    assert_equal_to_twin(build(shape, 2, n_clauses, threshold=15, specificity=3.0), seed=5, epochs=epochs)
 
 
 def test_long_epochs_of_a_balanced_machine_equal_the_twin():
@@ -157,7 +168,7 @@ DIGEST = """
 import hashlib, numpy as np
 from laconic.tsetlin import *
 digest, rng = hashlib.sha256(), np.random.default_rng(0)
-for shape in (Shape.flat(90), Shape.image(20, 24, 2, patch=(4, 3), levels=2)):
+for shape in (Shape.flat(90), Shape.image(20, 24, 2, patch=(4, 3), levels=2), Shape.image(40, 40, 13, patch=(2, 9))):
     for machine in (
         build(shape, 3, 41, threshold=30),
         build(shape, 3, 41, threshold=30, balanced=True),

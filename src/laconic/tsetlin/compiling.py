@@ -53,7 +53,8 @@ class PartCompiler(Compiler):  # type: ignore[misc]
 class EntryLibrary(Library):  # type: ignore[misc]
     """What Python calls. The cache gets its machine code, and of the code that callers would inline only the names.
 
-    Nobody inlines it, and loading that code takes more memory than anything else in a small process.
+    No kernel calls an entry point (one that did would meet a body that says "unreachable"), and loading code to inline
+    takes more memory than anything else in a small process.
     """
 
     def __init__(self, *arguments: Any) -> None:

@@ -66,30 +66,8 @@ def draw_bitmaps(rows, image, bitmaps, layout):
 
 
 @kernel
-def draw_and_prefetch(samples, sample, upcoming, bitmaps, layout):
-    """The same, and asks for the next sample, which no hardware foresees: samples come in random order.
-
-    Piece by piece, because of more than some twenty requests at once the CPU forgets some.
-    """
-    keep_apart()
-    layer_bytes, layer_lanes = layout.image_bytes // layout.layers, layout.patch_width * layout.lanes_per_bitmap
-    image, next_image = sample * layout.image_bytes, upcoming * layout.image_bytes
-    next_patches, piece = upcoming * layout.patch_image_bytes, layout.patch_image_bytes // layout.layers + 1
-    for layer in range(layout.layers):
-        draw_layer(samples.rows, image + layer * layer_bytes, bitmaps, layer * layer_lanes, layout)
-        prefetch_all(samples.rows, next_image + layer * layer_bytes, layer_bytes)
-        prefetch_all(samples.patches, next_patches + layer * piece, piece)
-
-
-@inline
-def prefetch_all(data, start, n_bytes):
-    for line in range(start, start + n_bytes, 64):
-        prefetch(data, line)
-
-
-@kernel
 def draw_wide_bitmaps(rows, image, bitmaps, layout):
-    """The same for images wider than 64, whose rows take several lanes."""
+    """The same of an image wider than 64, whose rows take several lanes."""
     keep_apart()
     words_per_row = layout.image_bytes // (layout.layers * layout.height * 8)
     target = 0
@@ -108,6 +86,33 @@ def draw_wide_bitmaps(rows, image, bitmaps, layout):
                     bitmaps[layout.negated + lane] = ~bits
                     lane += 1
             target += layout.lanes_per_bitmap
+
+
+@inline
+def prefetch_all(data, start, n_bytes):
+    for line in range(start, start + n_bytes, 64):
+        prefetch(data, line)
+
+
+@kernel
+def draw_and_prefetch(samples, sample, upcoming, bitmaps, layout):
+    """Bitmaps of a sample, while asking for the next one, which no hardware foresees: samples come in random order.
+
+    Piece by piece, because of more than some twenty requests at once the CPU forgets some.
+    """
+    keep_apart()
+    layer_bytes, layer_lanes = layout.image_bytes // layout.layers, layout.patch_width * layout.lanes_per_bitmap
+    image, next_image = sample * layout.image_bytes, upcoming * layout.image_bytes
+    next_patches, piece = upcoming * layout.patch_image_bytes, layout.patch_image_bytes // layout.layers + 1
+    if layout.is_wide:
+        draw_wide_bitmaps(samples.rows, image, bitmaps, layout)
+        prefetch_all(samples.rows, next_image, layout.image_bytes)
+        prefetch_all(samples.patches, next_patches, layout.patch_image_bytes)
+        return
+    for layer in range(layout.layers):
+        draw_layer(samples.rows, image + layer * layer_bytes, bitmaps, layer * layer_lanes, layout)
+        prefetch_all(samples.rows, next_image + layer * layer_bytes, layer_bytes)
+        prefetch_all(samples.patches, next_patches + layer * piece, piece)
 
 
 @inline

@@ -187,8 +187,7 @@ def _lay_out(shape: Shape) -> Layout:
         words_per_row = -(-shape.width // 64) + -(-shape.patch_width // 64) + 1  # shifts read past the last word
         rows_per_layer, row_bytes = shape.height, 8 * words_per_row
     else:
-        # vector loads run a lane past the last row, stores of 8 bytes a lane less a row
-        rows_per_layer = max((lanes_per_bitmap + 1) * rows_per_lane, shape.height + rows_per_lane)
+        rows_per_layer = (lanes_per_bitmap + 1) * rows_per_lane  # stores of 8 bytes run past the last row
         row_bytes = 8 // rows_per_lane
     n_pixel_words = -(-shape.n_pixels // FEATURES_PER_WORD)
     patch_row_bytes = -(-shape.width * shape.layers // 8)
@@ -215,7 +214,8 @@ def _lay_out(shape: Shape) -> Layout:
         image_bytes=shape.layers * rows_per_layer * row_bytes,
         patch_row_bytes=patch_row_bytes,
         patch_image_bytes=patch_row_bytes * shape.height,
-        # the last store may run on for 32 entries; an odd number of cache lines, else lists would share few of its sets
+        # the last store may run on for 32 entries; of 16 bits they fill an odd number of cache lines, for those of
+        # lists that are a power of two apart would compete for a few places in the cache
         list_capacity=(-(-(shape.n_pixels + 40) // 32) | 1) * 32,
         mask_lanes=-(-n_lanes // 8) * 8,
         nest_steps=(min(shape.levels, FEATURES_PER_WORD) - 1).bit_length(),

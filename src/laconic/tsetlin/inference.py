@@ -97,18 +97,21 @@ class Ballot(NamedTuple):
     votes: NDArray[np.int32]  # [clause, class]
 
 
-def count_places(shape: Shape, samples: Samples) -> NDArray[np.int64]:
-    """[offset of a bitmap] in how many places of the first few images the literal holds, about; flat: all zero."""
+def count_places(shape: Shape, samples: Samples, n_samples: int) -> NDArray[np.int64]:
+    """[offset of a bitmap] in how many places of the first few images the literal holds; flat: all zero."""
     layout, tables = geometry(shape)
     counts = np.zeros(int(tables.offsets.max()) + 1, np.int64)
     if not layout.is_flat:
-        few = samples.rows[: len(samples.rows) // layout.image_bytes * layout.image_bytes]
-        few = few.reshape(-1, layout.layers, layout.image_bytes // layout.layers)[:COUNTED_IMAGES]
-        holds = np.bitwise_count(few).sum(axis=(0, 2), dtype=np.int64)  # per layer
+        n_counted = min(n_samples, COUNTED_IMAGES)
+        row_bytes = layout.image_bytes // (layout.layers * layout.rows_per_layer)
+        stored = samples.rows[: n_counted * layout.image_bytes]
+        stored = stored.reshape(n_counted, layout.layers, layout.rows_per_layer, row_bytes)
+        bits = np.unpackbits(stored[:, :, : shape.height], axis=-1, count=shape.width, bitorder="little")
+        holds = bits.sum(axis=(0, 2, 3), dtype=np.int64)  # per layer
         layer = np.arange(shape.n_pixels) % layout.layers
         counts[tables.offsets[shape.literal_slots[: shape.n_pixels]]] = holds[layer]
         false = shape.literal_slots[shape.n_features : shape.n_features + shape.n_pixels]
-        counts[tables.offsets[false]] = len(few) * shape.height * shape.width - holds[layer]
+        counts[tables.offsets[false]] = n_counted * shape.height * shape.width - holds[layer]
     return counts
 
 

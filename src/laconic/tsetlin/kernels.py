@@ -20,12 +20,11 @@ from laconic.tsetlin.compiling import entry_point, inline
 from laconic.tsetlin.evaluation import (
     clear_outputs,
     draw_and_prefetch,
-    draw_wide_bitmaps,
     evaluate_windows,
     finish_flat,
     sift_flat,
 )
-from laconic.tsetlin.feedback import erase, recognise, reject
+from laconic.tsetlin.feedback import Pupils, erase, recognise, reject
 from laconic.tsetlin.geometry import Geometry, Layout, Tables, aligned
 from laconic.tsetlin.patches import COUNTER_STEP, draw_patch, scramble
 from laconic.tsetlin.vectors import (
@@ -45,8 +44,10 @@ from laconic.tsetlin.vectors import (
 from laconic.tsetlin.windows import (
     LOW,
     ONE,
+    Changes,
     Windows,
     make_windows,
+    no_changes,
     note_changed,
     read_includes,
     read_windows,
@@ -163,8 +164,69 @@ def pick_bank(banks, number):
     )
 
 
+class Odds(NamedTuple):
+    """Probability 1/s as a limit for random bytes, which is rounded up or down at random, clause by clause."""
+
+    whole: int
+    fraction: int  # of 2**32
+    plain: Any  # mask: true literals of a clause that matched are reinforced with 1 - 1/s only, not every time
+
+
+class Lesson(NamedTuple):
+    """What feedback to one clause hands on to the next."""
+
+    dice: Any  # two vectors: the state of eight generators
+    counter: int  # of random words
+    changes: Changes
+
+
+@inline
+def choose_limit(odds, random):
+    return odds.whole + (1 if (random & LOW) < odds.fraction else 0)
+
+
 def make_trainer(is_flat: bool) -> Any:
     """The training kernel; the flag is a constant to the compiler."""
+
+    @inline
+    def erase_silent(block, waiting, pupils, odds, lesson):
+        """Feedback to clauses of a block that did not fire."""
+        dice, counter, changes = lesson
+        while waiting:
+            clause = block + int64(trailing_zeros(waiting))
+            waiting &= waiting - ONE
+            counter += COUNTER_STEP
+            limit = choose_limit(odds, scramble(counter))
+            if limit > 0:
+                moved, dice = erase(pupils, clause, uint8(limit - 1), dice)
+                if not is_flat:
+                    changes = note_changed(pupils.windows, changes, clause, moved)
+        return Lesson(dice, counter, changes)
+
+    @inline
+    def answer_fired(chosen, ballot, shown, pupils, odds, lesson):
+        """Feedback to clauses of a block that fired: those that agree with what was wanted, and those that do not."""
+        (block, waiting, agrees), (votes, sign, signs_fixed), (sample, literals, scene) = chosen, ballot, shown
+        dice, counter, changes = lesson
+        while waiting:
+            bit = trailing_zeros(waiting)
+            clause = block + int64(bit)
+            waiting &= waiting - ONE
+            counter += COUNTER_STEP
+            random = scramble(counter)
+            if not is_flat:
+                draw_patch(sample, clause, random, scene)
+            vote = votes[clause]
+            if (agrees >> bit) & ONE:
+                votes[clause] = vote + sign
+                moved, dice = recognise(pupils, clause, choose_limit(odds, random), dice, literals, odds.plain)
+            else:
+                if not signs_fixed or abs(vote) > 1:
+                    votes[clause] = vote + sign
+                moved = reject(pupils, clause, literals)
+            if not is_flat:
+                changes = note_changed(pupils.windows, changes, clause, moved)
+        return Lesson(dice, counter, changes)
 
     @entry_point
     def train(samples, events, banks, span, feedback, geometry, room):
@@ -172,24 +234,22 @@ def make_trainer(is_flat: bool) -> Any:
         samples, events, banks = bare(samples), bare(events), bare(banks)
         layout, tables = bare(geometry)
         space, windows, agenda = bare(room)
-        includes, outputs = space.includes, space.outputs
-        n_clauses, threshold = banks.n_clauses, feedback.threshold
-        # Probability 1/s as a byte limit that is rounded at random, clause by clause.
+        includes, n_clauses, threshold = space.includes, banks.n_clauses, feedback.threshold
         whole = int64(feedback.rate)
-        plain = every_byte(not feedback.boost)
-        fraction = word((feedback.rate - whole) * 4294967296.0)
+        odds = Odds(whole, word((feedback.rate - whole) * 4294967296.0), every_byte(not feedback.boost))
 
         for number in range(span[0], span[1]):
             bank = pick_bank(banks, number)
+            pupils = Pupils(bank.states, includes, bank.n_words, bank.stride, tables.pixels, tables.valid, windows)
             scene = refer(Scene(samples, bank, layout, tables, space, windows, agenda))
-            low, high, counter = load8(bank.random, 0), load8(bank.random, 8), bank.random[16]
+            dice, counter = (load8(bank.random, 0), load8(bank.random, 8)), bank.random[16]
 
             if is_flat:
                 for clause in range(n_clauses):
                     read_includes(bank.states, includes, bank.stride, bank.n_words, clause)
             else:
                 read_windows((n_clauses, bank.stride, bank.states), includes, windows, tables, layout)
-                n_sorted, n_changed, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                n_sorted, n_unsorted, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
                 n_listed = n_sorted
 
             last = events.starts[number + 1]
@@ -199,23 +259,21 @@ def make_trainer(is_flat: bool) -> Any:
                 rows = max(raised, 0) * bank.votes_stride, max(lowered, 0) * bank.votes_stride
 
                 # --- which clauses fire, and how they vote
-                clear_outputs(outputs, n_clauses)
+                clear_outputs(space.outputs, n_clauses)
                 if is_flat:
                     first_literal = sample * bank.stride
                     literals = advance(samples.literals, first_literal)
                     alive = sift_flat(first_literal, scene)
                     sums = finish_flat(alive, rows, first_literal, scene)
                 else:
-                    if layout.is_wide:
-                        draw_wide_bitmaps(samples.rows, sample * layout.image_bytes, space.bitmaps, layout)
-                    else:
-                        upcoming = int64(events.sample[min(event + 1, last - 1)])
-                        draw_and_prefetch(samples, sample, upcoming, space.bitmaps, layout)
+                    literals = space.literals  # of a patch, once it is drawn
+                    upcoming = int64(events.sample[min(event + 1, last - 1)])
+                    draw_and_prefetch(samples, sample, upcoming, space.bitmaps, layout)
                     sums = evaluate_windows(rows, scene, n_sorted, n_listed)
                 events.sums[2 * event], events.sums[2 * event + 1] = sums[0], sums[1]
 
                 # --- feedback: first to the sample's class, then to the other one, on the outputs seen before either
-                counts = int64(0), int64(0), int64(0)
+                lesson = Lesson(dice, counter, no_changes())
                 for is_other in range(2):
                     if (lowered if is_other else raised) < 0:
                         continue
@@ -224,61 +282,31 @@ def make_trainer(is_flat: bool) -> Any:
                     chance = ((threshold - sign * clamped) * 65536) // (2 * threshold)
                     if chance == 0:
                         continue
+                    ballot, shown = (advance(bank.votes, row), sign, feedback.signs_fixed), (sample, literals, scene)
                     for block in range(0, n_clauses, 32):
-                        noise, _, low, high = next_random(low, high)
+                        noise, _, low, high = next_random(lesson.dice[0], lesson.dice[1])
+                        lesson = Lesson((low, high), lesson.counter, lesson.changes)
                         selected = halves_at_most(noise, uint16(chance - 1))
                         if n_clauses - block < 32:
                             selected &= (ONE << word(n_clauses - block)) - ONE
                         negative = ODD if feedback.signs_fixed else negative32(bank.votes, row + block)
                         agrees = negative if is_other else ~negative
-                        fired = top_bits(load_bytes(outputs, block))
-                        waiting = selected & agrees & ~fired
-                        while waiting:
-                            clause = block + int64(trailing_zeros(waiting))
-                            waiting &= waiting - ONE
-                            counter += COUNTER_STEP
-                            limit = whole + (1 if (scramble(counter) & LOW) < fraction else 0)
-                            if limit > 0:
-                                moved, low, high = erase(
-                                    bank, includes, tables.pixels, clause, uint8(limit - 1), low, high
-                                )
-                                if not is_flat:
-                                    counts = note_changed(windows, counts, clause, moved)
-                        waiting = selected & fired
-                        while waiting:
-                            bit = trailing_zeros(waiting)
-                            clause = block + int64(bit)
-                            waiting &= waiting - ONE
-                            counter += COUNTER_STEP
-                            random = scramble(counter)
-                            if not is_flat:
-                                draw_patch(sample, clause, random, scene)
-                                literals = space.literals
-                            vote = bank.votes[row + clause]
-                            if (agrees >> bit) & ONE:
-                                bank.votes[row + clause] = vote + sign
-                                limit = whole + (1 if (random & LOW) < fraction else 0)
-                                moved, low, high = recognise(
-                                    bank, includes, tables.pixels, clause, limit, low, high, literals, plain
-                                )
-                            else:
-                                if not feedback.signs_fixed or abs(vote) > 1:
-                                    bank.votes[row + clause] = vote + sign
-                                moved = reject(bank, includes, tables.pixels, tables.valid, clause, literals)
-                            if not is_flat:
-                                counts = note_changed(windows, counts, clause, moved)
+                        fired = top_bits(load_bytes(space.outputs, block))
+                        lesson = erase_silent(block, selected & agrees & ~fired, pupils, odds, lesson)
+                        lesson = answer_fired((block, selected & fired, agrees), ballot, shown, pupils, odds, lesson)
+                dice, counter, changes = lesson
 
                 # --- windows of the changed clauses, and the agenda
                 if not is_flat:
-                    refresh_windows(counts, includes, bank.stride, windows, tables, layout)
-                    n_listed = add_strays(counts[0], n_listed, windows, agenda)
-                    n_changed, since_sort = n_changed + counts[0], since_sort + 1
-                    if n_changed and since_sort >= RESORT_EVERY:
-                        n_sorted, n_changed, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
+                    refresh_windows(changes, includes, bank.stride, windows, tables, layout)
+                    n_listed = add_strays(changes.n_changed, n_listed, windows, agenda)
+                    n_unsorted, since_sort = n_unsorted + changes.n_changed, since_sort + 1
+                    if n_unsorted and since_sort >= RESORT_EVERY:
+                        n_sorted, n_unsorted, since_sort = sort_agenda(agenda, windows, n_clauses), 0, 0
                         n_listed = n_sorted
 
-            store8(bank.random, 0, low)
-            store8(bank.random, 8, high)
+            store8(bank.random, 0, dice[0])
+            store8(bank.random, 8, dice[1])
             bank.random[16] = counter
 
     return train

@@ -156,7 +156,7 @@ def _evaluate(machine: Machine, packed: Packed, threads: int, visit: Callable[..
         per_program = min(n_clauses, inference.CLAUSES_PER_PROGRAM)
         rooms = [inference.make_block(tables, per_program, machine.n_classes) for _ in range(threads)]
         size, n_samples = rooms[0].size, len(packed)
-        counts = inference.count_places(machine.shape, packed.samples)
+        counts = inference.count_places(machine.shape, packed.samples, n_samples)
         share = -(-n_samples // (size * threads)) * size  # whole blocks
         spans = [(first, min(n_samples, first + share)) for first in range(0, n_samples, max(1, share))]
         for first in starts:

@@ -32,7 +32,7 @@ from laconic.tsetlin.vectors import (
     store_word,
     widen8,
 )
-from laconic.tsetlin.windows import LOW, ONE
+from laconic.tsetlin.windows import LOW
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,13 @@ def pack(shape: Shape, x: Any) -> Packed:
         return x
     bits = _as_bits(shape, np.asarray(x))
     layout, valid, n_samples = geometry(shape).layout, geometry(shape).tables.valid, len(bits)
-    # vector loads and stores run past the end; what images leave unwritten is never looked at
+    # Vector loads and stores run past the end. What images leave unwritten is never looked at, but that the check of
+    # nesting compares whole rows, of which wide ones leave words unwritten.
+    make = np.zeros if layout.is_wide else np.empty
+    n_images = 0 if shape.is_flat else n_samples
     packed = Samples(
-        rows=aligned(0 if shape.is_flat else n_samples * layout.image_bytes + 512, np.uint8, make=np.empty),
-        patches=aligned(0 if shape.is_flat else n_samples * layout.patch_image_bytes + 64, np.uint8, make=np.empty),
+        rows=aligned(n_images * layout.image_bytes + 512, np.uint8, make=make),
+        patches=aligned(n_images * layout.patch_image_bytes + 64, np.uint8, make=np.empty),
         literals=aligned(n_samples * include_stride(shape) + 8 if shape.is_flat else 0, np.uint64),
     )
     room = aligned(256, np.uint8), aligned(32, np.uint64)
@@ -186,9 +189,7 @@ def _unnested(rows, image, layout, levels):
         if layer % levels:
             start = image + layer * step
             for byte in range(0, written, 8):
-                at, left = start + byte, 8 * (written - byte)
-                wrong = load_word(rows, at) & ~load_word(rows, at - step)
-                unnested |= wrong & ((ONE << word(left)) - ONE) if left < 64 else wrong
+                unnested |= load_word(rows, start + byte) & ~load_word(rows, start + byte - step)
     return unnested
 
 

@@ -64,9 +64,9 @@ def fit(
         machine.n_classes // n_banks,
         random.reshape(-1),
     )
-    rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(max(1, threads))]
 
     with workers(threads) as run:
+        rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(threads)]
         is_watched = on_epoch is not None
         for done, events, votes_seen in _event_chunks(labels, drawn_from, machine, rng, epochs, is_watched=is_watched):
 

@@ -192,12 +192,10 @@ def next_random(typing: Typing, low: Any, high: Any) -> Any:
 
 @intrinsic
 def keep_apart(typing: Typing) -> Any:
-    """Forbids LLVM to inline the function this is called in, so that its loop has all the registers.
-
-    Callers must not be forced inline themselves: Numba would compile the callee with the same flag.
-    """
+    """Forbids LLVM to inline the function this is called in, so that its loop has all the registers."""
 
     def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
+        builder.function.attributes.discard("alwaysinline")  # which Numba takes over from a caller that has it
         builder.function.attributes.add("noinline")
         return context.get_dummy_value()
 
@@ -350,7 +348,7 @@ def store_chosen(typing: Typing, target: Any, index: Any, source: Any, first: An
 
     def generate(context: Any, builder: Builder, sig: Any, values: Any) -> Value:
         number = values[0].type.pointee
-        vector = ir.VectorType(number, 512 // number.width)  # LLVM 22 goes wrong on more than a register
+        vector = ir.VectorType(number, 512 // number.width)  # what LLVM 22 makes of more than a register crashes
         bits, name = ir.IntType(vector.count), f"llvm.experimental.vector.compress.v{vector.count}i{number.width}"
         to = _address(context, builder, sig, values)
         origin = builder.gep(values[2], [context.cast(builder, values[3], sig.args[3], types.intp)], inbounds=True)

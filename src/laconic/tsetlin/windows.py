@@ -1,7 +1,7 @@
 """What training keeps per clause beside its automata, so that a clause is judged on a whole image in a few loads.
 
 window   position literals never become bitmaps: together they are a rectangle of patch positions, kept as its first
-         lane, its width in lanes and a mask.
+         lane, its width in vectors (see below) and a mask.
 list     where the bitmaps of a clause's pixel literals start; of nested thermometer levels only the tightest counts.
          Padded to whole groups of four by repeating the first entry, and rebuilt only when the set changed.
 """
@@ -50,23 +50,32 @@ class Windows(NamedTuple):
     first_lane: NDArray[np.int32]
     width: NDArray[np.int32]
     rectangle: NDArray[np.int32]  # width by the position literals alone
-    contradicts: NDArray[np.int32]  # pixel literals exclude each other
-    outdated: NDArray[np.int32]  # the list lags behind the effective literals
+    contradicts: NDArray[np.int32]  # -1 if pixel literals exclude each other, else 0
+    outdated: NDArray[np.int32]  # -1 if the list lags behind the effective literals, else 0
     n_groups: NDArray[np.int32]  # of four list entries
     masks: NDArray[np.uint64]
     effective: NDArray[np.uint64]  # words of the literals that count
     lists: NDArray[Any]
-    # to be brought up to date, in any order; a clause may come twice
-    changed: NDArray[np.int32]  # clauses with new literals, of whatever kind
-    repositioned: NDArray[np.int32]  # those with new position literals
-    repainted: NDArray[np.int32]  # those with new pixel literals; later those with a list to be made
+    # clauses to be brought up to date, in any order; one may come twice
+    changed: NDArray[np.int32]  # with new literals, of whatever kind
+    repositioned: NDArray[np.int32]  # with new position literals
+    repainted: NDArray[np.int32]  # with new pixel literals
+    relisted: NDArray[np.int32]  # with a list to be made
+
+
+class Changes(NamedTuple):
+    """How many clauses the lists of changes hold."""
+
+    n_changed: int
+    n_repositioned: int
+    n_repainted: int
 
 
 def make_windows(layout: Layout, n_clauses: int, offset_dtype: Any) -> Windows:
     n = n_clauses
     first_lane, width, rectangle, contradicts, outdated, n_groups = np.zeros((6, n), np.int32)
     masks, effective = aligned(n * layout.mask_lanes, np.uint64), aligned(n * layout.effective_words, np.uint64)
-    lists, changes = aligned(n * layout.list_capacity, offset_dtype), np.zeros((3, 2 * n + 1), np.int32)
+    lists, changes = aligned(n * layout.list_capacity, offset_dtype), np.zeros((4, 2 * n + 1), np.int32)
     return Windows(first_lane, width, rectangle, contradicts, outdated, n_groups, masks, effective, lists, *changes)
 
 
@@ -97,7 +106,7 @@ def _column_mask(first, last):
 
 @inline
 def update_window(includes, first_word, windows, tables, layout, clause):
-    """Position literals → rectangle, first lane and mask; without a branch that depends on them, but in wide images."""
+    """Position literals → rectangle, first lane and mask; no branch depends on them if the grid fits two vectors."""
     top, bottom = _interval(includes, first_word, layout.n_pixels, layout.n_rows - 1)
     left, right = _interval(includes, first_word, layout.n_pixels + layout.n_rows - 1, layout.n_columns - 1)
     per_row, log_rows = layout.lanes_per_row, 6 - layout.log_row_bits
@@ -207,42 +216,45 @@ def update_list(windows, tables, layout, clause):
 
 
 @inline
-def note_changed(windows, counts, clause, moved):
+def no_changes():
+    return Changes(int64(0), int64(0), int64(0))
+
+
+@inline
+def note_changed(windows, changes, clause, moved):
     """Appends a clause to the lists of what changed; moved are the literals that did: position, pixels."""
-    n_changed, n_repositioned, n_repainted = counts
-    windows.changed[n_changed] = clause
-    windows.repositioned[n_repositioned] = clause
-    windows.repainted[n_repainted] = clause
-    return (
-        n_changed + (1 if moved[0] | moved[1] else 0),
-        n_repositioned + (1 if moved[0] else 0),
-        n_repainted + (1 if moved[1] else 0),
+    windows.changed[changes.n_changed] = clause
+    windows.repositioned[changes.n_repositioned] = clause
+    windows.repainted[changes.n_repainted] = clause
+    return Changes(
+        changes.n_changed + (1 if moved[0] | moved[1] else 0),
+        changes.n_repositioned + (1 if moved[0] else 0),
+        changes.n_repainted + (1 if moved[1] else 0),
     )
 
 
 @kernel
-def refresh_windows(counts, includes, stride, windows, tables, layout):
+def refresh_windows(changes, includes, stride, windows, tables, layout):
     """Brings the windows of changed clauses up to date, one kind of work after the other.
 
     Clauses differ in what they need, so going clause by clause a CPU would keep guessing wrong.
     """
     keep_apart()
-    n_changed, n_repositioned, n_repainted = counts
-    for i in range(n_repositioned):
+    for i in range(changes.n_repositioned):
         clause = int64(windows.repositioned[i])
         update_window(includes, clause * stride, windows, tables, layout, clause)
-    for i in range(n_repainted):
+    for i in range(changes.n_repainted):
         clause = int64(windows.repainted[i])
         update_effective(includes, clause * stride, windows, tables, layout, clause)
-    n_outdated = 0
-    for i in range(n_changed):
+    n_relisted = 0
+    for i in range(changes.n_changed):
         clause = int64(windows.changed[i])
         width = windows.rectangle[clause] & ~windows.contradicts[clause]
         windows.width[clause] = width
-        windows.repainted[n_outdated] = clause
-        n_outdated += 1 if (windows.outdated[clause] != 0) & (width != NEVER) else 0
-    for i in range(n_outdated):
-        update_list(windows, tables, layout, int64(windows.repainted[i]))
+        windows.relisted[n_relisted] = clause
+        n_relisted += 1 if (windows.outdated[clause] != 0) & (width != NEVER) else 0
+    for i in range(n_relisted):
+        update_list(windows, tables, layout, int64(windows.relisted[i]))
 
 
 @inline
@@ -255,8 +267,8 @@ def read_includes(states, includes, stride, n_words, clause):
 def read_windows(clauses, includes, windows, tables, layout):
     """Include bits and windows of all clauses, from their states; clauses are (number, stride of includes, states)."""
     n_clauses, stride, states = clauses
-    counts = int64(0), int64(0), int64(0)
+    changes = no_changes()
     for clause in range(n_clauses):
         read_includes(states, includes, stride, layout.n_words, clause)
-        counts = note_changed(windows, counts, clause, (ONE, ONE))
-    refresh_windows(counts, includes, stride, windows, tables, layout)
+        changes = note_changed(windows, changes, clause, (ONE, ONE))
+    refresh_windows(changes, includes, stride, windows, tables, layout)
