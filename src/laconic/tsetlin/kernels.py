@@ -185,12 +185,11 @@ def choose_limit(odds, random):
     return odds.whole + (1 if (random & LOW) < odds.fraction else 0)
 
 
-def make_trainer(is_flat: bool) -> Any:
-    """The training kernel; the flag is a constant to the compiler."""
+def make_feedback(is_flat: bool) -> Any:
+    """Feedback to clauses of a block of 32, those that did not fire and those that did."""
 
     @inline
     def erase_silent(block, waiting, pupils, odds, lesson):
-        """Feedback to clauses of a block that did not fire."""
         dice, counter, changes = lesson
         while waiting:
             clause = block + int64(trailing_zeros(waiting))
@@ -205,7 +204,7 @@ def make_trainer(is_flat: bool) -> Any:
 
     @inline
     def answer_fired(chosen, ballot, shown, pupils, odds, lesson):
-        """Feedback to clauses of a block that fired: those that agree with what was wanted, and those that do not."""
+        """Type I to clauses that agree with what was wanted, Type II to the others."""
         (block, waiting, agrees), (votes, sign, signs_fixed), (sample, literals, scene) = chosen, ballot, shown
         dice, counter, changes = lesson
         while waiting:
@@ -227,6 +226,17 @@ def make_trainer(is_flat: bool) -> Any:
             if not is_flat:
                 changes = note_changed(pupils.windows, changes, clause, moved)
         return Lesson(dice, counter, changes)
+
+    return erase_silent, answer_fired
+
+
+# Not made inside make_trainer: Numba would take a function that closes over others for a new one in every process, and
+# never find it in its cache.
+(erase_silent_flat, answer_flat), (erase_silent, answer_fired) = (make_feedback(is_flat) for is_flat in (True, False))
+
+
+def make_trainer(is_flat: bool) -> Any:
+    """The training kernel; the flag is a constant to the compiler."""
 
     @entry_point
     def train(samples, events, banks, span, feedback, geometry, room):
@@ -292,8 +302,13 @@ def make_trainer(is_flat: bool) -> Any:
                         negative = ODD if feedback.signs_fixed else negative32(bank.votes, row + block)
                         agrees = negative if is_other else ~negative
                         fired = top_bits(load_bytes(space.outputs, block))
-                        lesson = erase_silent(block, selected & agrees & ~fired, pupils, odds, lesson)
-                        lesson = answer_fired((block, selected & fired, agrees), ballot, shown, pupils, odds, lesson)
+                        silent, chosen = selected & agrees & ~fired, (block, selected & fired, agrees)
+                        if is_flat:
+                            lesson = erase_silent_flat(block, silent, pupils, odds, lesson)
+                            lesson = answer_flat(chosen, ballot, shown, pupils, odds, lesson)
+                        else:
+                            lesson = erase_silent(block, silent, pupils, odds, lesson)
+                            lesson = answer_fired(chosen, ballot, shown, pupils, odds, lesson)
                 dice, counter, changes = lesson
 
                 # --- windows of the changed clauses, and the agenda
