@@ -255,6 +255,7 @@ RNG = np.random.default_rng(0)
         (lambda: fit(MACHINE, X, Y, RNG, negatives=[1]), ["[1]", "labels [0]", "np.unique(y)"]),
         (lambda: fit(MACHINE, X, Y, RNG, negatives=[0, 2]), ["[0, 2]", "below 2"]),
         (lambda: fit(MACHINE, X, Y, RNG, threads=0), ["threads", "0", "at least 1"]),
+        (lambda: fit(MACHINE, X, Y, RNG, threads=1.5), ["threads", "1.5", "at least 1"]),
         (lambda: class_sums(MACHINE, X, threads=0), ["threads", "0", "at least 1"]),
         (lambda: Shape.image(6, 6, patch=(7, 3)), ["7×3", "6×6", "no larger"]),
         (lambda: Shape.image(6, 0, patch=(1, 1)), ["width", "0", "at least 1"]),
