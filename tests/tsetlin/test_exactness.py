@@ -152,7 +152,7 @@ def test_masked_weights_regrow_with_their_sign():
         (Shape.image(40, 33, patch=(3, 3)), 12, 10),  # windows of up to five vectors
         (Shape.image(12, 70, patch=(3, 3)), 12, 10),  # two lanes a row
     ],
-    ids=lambda value: f"{value.height}x{value.width}" if isinstance(value, Shape) else "",
+    ids=["7x9", "40x33", "12x70"],
 )
 def test_long_training_keeps_windows_and_lists_exact(shape, n_clauses, epochs):
     assert_equal_to_twin(build(shape, 2, n_clauses, threshold=15, specificity=3.0), seed=5, epochs=epochs)

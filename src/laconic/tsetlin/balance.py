@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 CERTAIN = 65536  # chances are counted in these parts, as the kernels do
 BY_CHANCE = 3  # of four rivals are drawn by their chances, one evenly: nobody is forgotten for good
 N_TURNS = 16  # at the end of an epoch, of both kinds
-EVENTS_PER_LOOK = (
-    4096  # rivals are drawn for so many events, or an epoch: looking again after fewer costs more than it tells
-)
+# rivals are drawn for so many events, or an epoch: looking again after fewer costs more than it tells
+EVENTS_PER_LOOK = 4096
 
 
 def start_rivalry(n_classes: int) -> NDArray[np.float64]:

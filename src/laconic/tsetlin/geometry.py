@@ -214,8 +214,8 @@ def _lay_out(shape: Shape) -> Layout:
         image_bytes=shape.layers * rows_per_layer * row_bytes,
         patch_row_bytes=patch_row_bytes,
         patch_image_bytes=patch_row_bytes * shape.height,
-        # the last store may run on for 32 entries; of 16 bits they fill an odd number of cache lines, for those of
-        # lists that are a power of two apart would compete for a few places in the cache
+        # The last store may run on for 32 entries. Lists of 16-bit numbers lie an odd number of cache lines apart: at a
+        # power of two they would all compete for a few places in the cache.
         list_capacity=(-(-(shape.n_pixels + 40) // 32) | 1) * 32,
         mask_lanes=-(-n_lanes // 8) * 8,
         nest_steps=(min(shape.levels, FEATURES_PER_WORD) - 1).bit_length(),

@@ -73,9 +73,7 @@ class Events(NamedTuple):
     sample: NDArray[np.int32]
     raised: NDArray[np.int32]
     lowered: NDArray[np.int32]
-    sums: NDArray[
-        np.int32
-    ]  # [event, 2] filled in: the votes that the sample met, of the row raised and of that lowered
+    sums: NDArray[np.int32]  # [event, 2] filled in: votes that the sample met, of the row raised and of that lowered
 
 
 class Bank(NamedTuple):

@@ -202,7 +202,8 @@ def _pack_images(raw, packed, layout, width, levels):
     raw, packed = bare(raw), bare(packed)
     layers, excess, unnested = layout.layers, splat8(word(0)), word(0)
     row_bits = width * layers
-    row_bytes = layout.image_bytes // (layers * layout.rows_per_layer)
+    layer_bytes = layout.image_bytes // layers
+    row_bytes = layer_bytes // layout.rows_per_layer
     for i in range(raw.n_samples):
         image = (raw.first + i) * layout.image_bytes
         for row in range(layout.height):
@@ -220,12 +221,11 @@ def _pack_images(raw, packed, layout, width, levels):
                     for column in range(0, width, 64):
                         n_columns = min(64, width - column)
                         _gather_columns(raw, source + column * layers + layer, n_columns, n_layers, layers)
-                        to = line + layer * layout.rows_per_layer * row_bytes + column // 8
-                        step = layout.rows_per_layer * row_bytes
+                        to = line + layer * layer_bytes + column // 8
                         for k in range(0, n_layers & ~7, 8):
-                            store_apart(packed.rows, to + k * step, step, load8(raw.words, k))
+                            store_apart(packed.rows, to + k * layer_bytes, layer_bytes, load8(raw.words, k))
                         for k in range(n_layers & ~7, n_layers):
-                            store_word(packed.rows, to + k * step, raw.words[k])
+                            store_word(packed.rows, to + k * layer_bytes, raw.words[k])
         if levels > 1:
             unnested |= _unnested(packed.rows, image, layout, levels)
     return any8(excess) != 0, unnested != 0
