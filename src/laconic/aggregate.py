@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Averaging: TypeAlias = Literal["mean", "clipped", "trimmed", "median"]
+EVERY_AVERAGING: tuple[Averaging, ...] = ("mean", "clipped", "trimmed", "median")
 TRIMMED_SHARE = 0.2  # of the clients, left out at either end
 
 

@@ -142,12 +142,18 @@ class Fleet(Protocol):
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Algorithm(ABC):
-    """Base of all methods; a subclass is made a frozen dataclass of its settings. No subclass of a subclass.
+    """Base of all methods; a subclass is made a frozen dataclass of its settings. No subclass of a method, but several
+    may share an abstract shape, such as SharedVector.
 
     State (what start_server and start_client return, and say so in their annotations) is a mutable dataclass of plain
     data, so that a checkpoint is that and nothing else.
     """
 
+    # What a method says of itself. Plain literals, for `laconic list` reads them from the source without importing it.
+    name: ClassVar[str] = ""  # as it is called on the command line and in TOML; "": a shape, no method
+    paper: ClassVar[str] = "none"
+    travels: ClassVar[str] = ""  # up and down, in a line
+    averagings: ClassVar[tuple[Averaging, ...]] = ("mean",)  # those that its server heeds, of fleet.averaging
     # The setting that a byte budget turns down, or several in this order; "" if there is none. A whole number, a share,
     # or a Literal whose choices take fewer bytes the further they stand back. A method with a setting budget_bytes is
     # told the budget in it, and keeps it by itself.
