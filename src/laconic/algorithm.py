@@ -34,6 +34,7 @@ from functools import cache
 from typing import (
     Any,
     ClassVar,
+    Generic,
     Literal,
     NamedTuple,
     Protocol,
@@ -99,6 +100,14 @@ class Site:
         self.notes |= {f"{name}[{k}]": float(number) for name, row in rows.items() for k, number in enumerate(row)}
 
 
+@dataclass(frozen=True)
+class Coded(Generic[R]):
+    """A step's reply that is coded against `base`, in place of the last one: something both ends can work out."""
+
+    reply: R
+    base: R
+
+
 class Fleet(Protocol):
     """The clients, as a server may address them."""
 
@@ -110,7 +119,7 @@ class Fleet(Protocol):
 
     def ask(
         self,
-        step: Callable[[Any, M, Site], R],
+        step: Callable[[Any, M, Site], R | Coded[R]],
         messages: Mapping[ClientId, M],
         at_least: int = 1,
         check: Callable[[M, Any], None] | None = None,
@@ -119,7 +128,7 @@ class Fleet(Protocol):
         """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least.
 
         check(message, reply) raises ValueError if no honest client could have sent that reply, which is then refused.
-        against(client) is what its reply may be coded against; the step returns reply.against(the same) where it can.
+        against(client) is what its reply may be coded against; the step returns Coded(reply, the same) where it can.
         """
 
     def gossip(
@@ -230,10 +239,10 @@ def step_of(method: type[Algorithm], name: str) -> Step:
     message: Any = [*hints.values(), None, None][1]  # client, message, site
     if get_origin(message) is dict:  # what neighbours published
         message = get_args(message)[1]
-    may_be_silent = get_origin(result) in (Union, types.UnionType)  # R | None
-    if may_be_silent:
-        result = next(part for part in get_args(result) if part is not types.NoneType)
-    reply = None if result in (None, types.NoneType) else result
+    parts = get_args(result) if get_origin(result) in (Union, types.UnionType) else (result,)
+    may_be_silent = len(parts) > 1 and types.NoneType in parts  # R | None
+    found = dict.fromkeys(get_args(part)[0] if get_origin(part) is Coded else part for part in parts)
+    reply = next((part for part in found if part not in (None, types.NoneType)), None)
     for part in (message, reply or Message):
         if not (isinstance(part, type) and issubclass(part, Message)):
             raise TypeError(

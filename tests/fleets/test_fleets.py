@@ -152,7 +152,7 @@ def test_a_client_met_late_starts_as_it_would_have_at_first(open_local) -> None:
     ask_all(early, method, bits)
     late.begin(0)
     late.ask(method.guess, {5: Board(bits)}, at_least=0)
-    assert np.array_equal(early._host.cells.get(5).state.bits, late._host.cells.get(5).state.bits)
+    assert np.array_equal(early._host.ends.get(5).state.bits, late._host.ends.get(5).state.bits)
 
 
 def test_memory_does_not_follow_the_number_of_clients_when_states_live_on_disk(open_local) -> None:

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic import wire
 from laconic.aggregate import Averaging
-from laconic.algorithm import ClientId, M, R, Site, Step, TooFew, step_of
-from laconic.fleets.host import (
-    LOSS,
-    NONE_YET,
-    NOTHING,
-    SAMPLE,
-    SERVER,
-    Exchange,
-    Home,
-    Reply,
-    Request,
-    Score,
-    free_slot,
-    optional,
-    stream,
-    write_slot,
-)
+from laconic.algorithm import ClientId, Coded, M, R, Site, Step, TooFew, step_of
+from laconic.fleets.host import LOSS, SAMPLE, SERVER, Home, Reply, Request, Score, stream
+from laconic.fleets.session import Frame, ServerEnd, encode_requests, itemise
 from laconic.fleets.soundness import Limits, check_sound, find_limits
 from laconic.fleets.store import Store
-from laconic.state import Frozen, freeze
-from laconic.wire import ENVELOPE, Counts, Encoded, Hop, Ledger, Message, WireError
+from laconic.wire import Encoded, Hop, Ledger, Message, WireError
 
 T = TypeVar("T", Reply, Score)
 
@@ -60,38 +43,15 @@ class Conditions:
     averaging: Averaging = "mean"  # of what clients send; the others bear some who lie
 
 
-@dataclass
-class Link:
-    """What the server holds of one client: for each step the slot and messages of the last complete exchange."""
-
-    held: dict[str, tuple[int, Exchange]] = field(default_factory=dict)
-
-
-class Frame(NamedTuple):
-    """A message on its way, as both ends will hold it."""
-
-    encoded: Encoded
-    message: Message
-    counts: dict[str, Counts]
-
-    @classmethod
-    def of(cls, encoded: Encoded, message: Message) -> Frame:
-        return cls(encoded, message, wire.count_fields(message, encoded))
-
-    def behind(self, slot: bytes) -> Frame:
-        """With what goes before it."""
-        encoded = Encoded(slot + self.encoded.data, self.encoded.fields)
-        return Frame(encoded, self.message, self.counts | {ENVELOPE: Counts(encoded.envelope_bytes)})
-
-
-class BaseFleet:
+class BaseFleet(ABC):
     """A fleet says where clients live (`_perform`, `_evaluate`, `_save_clients` …); everything else is here."""
 
     def __init__(self, home: Home, conditions: Conditions, on_progress: Callable[[str, int, int], None]) -> None:
         self.home, self.conditions, self._on_progress = home, conditions, on_progress
         self.averaging = conditions.averaging
         self.everyone: Sequence[ClientId] = range(home.task.n_clients)
-        self._links: Store[Link] = Store(home.folder, "link", self._freeze, self._thaw, on_disk=home.on_disk)
+        thaw = partial(ServerEnd.thaw, type(home.algorithm))
+        self._ends: Store[ServerEnd] = Store(home.folder, "link", ServerEnd.freeze, thaw, on_disk=home.on_disk)
         self.begin(0)
 
     # ------------------------------------------------------------ a round
@@ -128,7 +88,7 @@ class BaseFleet:
 
     def ask(
         self,
-        step: Callable[[Any, M, Site], R],
+        step: Callable[[Any, M, Site], R | Coded[R]],
         messages: Mapping[ClientId, M],
         at_least: int = 1,
         check: Callable[[M, Any], None] | None = None,
@@ -136,42 +96,39 @@ class BaseFleet:
     ) -> dict[ClientId, R]:
         known = self._step(step)
         self._call += 1
-        links = {client: self._links.get(client) or Link() for client in self._check_clients(messages)}
-        sent = self._encode(known, {client: messages[client] for client in links}, links)
-        requests = []
+        ends = {client: self._ends.get(client) or ServerEnd() for client in self._check_clients(messages)}
+        sent = encode_requests(known, {client: messages[client] for client in ends}, ends)
         for client, frame in sent.items():
             self._record(Hop(self.round, known.name, "down", client), frame)
-            requests.append(Request(known.name, client, self.round, self._call, frame.encoded.data))
-        replies: dict[ClientId, Any] = {}
+        requests = [
+            Request(known.name, client, self.round, self._call, frame.encoded.data) for client, frame in sent.items()
+        ]
         answers: dict[ClientId, Frame | Exception | None] = {}
 
         def read(reply: Reply) -> None:
-            """As it comes, while other clients are still at work."""
-            _, held = links[reply.client].held.get(known.name, (None, NONE_YET))
+            """As it comes, while other clients are still at work. What one client sends must not stop the others."""
+            client = reply.client
             try:
-                base = against(reply.client) if against is not None else held.up
-                answer = self._decode(known, reply.encoded.data, base)
-                if check is not None and answer is not None:
-                    check(messages[reply.client], answer)
-                answers[reply.client] = (
-                    None if answer is None else Frame.of(self._itemise(reply.encoded, answer, base), answer)
-                )
-            except (WireError, ValueError) as error:  # what one client sends must not stop the others
-                answers[reply.client] = error
+                base = ends[client].last(known).up if against is None else against(client)
+                answers[client] = frame = self._read(known, reply.encoded, base)
+                if check is not None and frame is not None:
+                    check(messages[client], frame.message)
+            except (WireError, ValueError) as error:
+                answers[client] = error
 
+        replies: dict[ClientId, Any] = {}
         for reply in self._gather(requests, read):
-            client, link, got = reply.client, links[reply.client], answers[reply.client]
-            agreed, before = link.held.get(known.name, (None, NONE_YET))
+            client, answer = reply.client, answers[reply.client]
             hop = Hop(self.round, known.name, "up", client)
-            if isinstance(got, Exception):
-                self._refuse(hop, reply.encoded.data, str(got))
+            if isinstance(answer, Exception):
+                self._refuse(hop, reply.encoded.data, str(answer))
                 continue
-            if got is not None:
-                self._record(hop, got)
+            if answer is not None:
+                self._record(hop, answer)
             if not self._is_lost(client):
-                replies[client] = answer = got and got.message
-                link.held[known.name] = (free_slot(agreed), before.after(sent[client].message, answer))
-                self._links.put(client, link)
+                replies[client] = told = answer and answer.message
+                ends[client].complete(known, sent[client].message, told)
+                self._ends.put(client, ends[client])
         self.n_lost += len(requests) - len(replies)
         self.replied |= replies.keys()
         if len(replies) < at_least:
@@ -191,12 +148,12 @@ class BaseFleet:
         frames = {}
         for reply in self._gather(publishing):
             try:
-                answer = self._decode(published, reply.encoded.data, None)
+                frame = self._read(published, reply.encoded, None)
             except (WireError, ValueError) as error:
                 self._refuse(Hop(self.round, published.name, "up", reply.client), reply.encoded.data, str(error))
                 continue
-            if answer is not None:
-                frames[reply.client] = Frame.of(self._itemise(reply.encoded, answer, None), answer)
+            if frame is not None:
+                frames[reply.client] = frame
         self._call += 1
         absorbing = []
         for receiver in self._check_clients(neighbours):
@@ -217,14 +174,14 @@ class BaseFleet:
     # ------------------------------------------------------------ checkpoints
     def save(self) -> dict[str, dict[int, str]]:
         """The files in which links and clients are safe."""
-        return {"links": self._links.save(self.round), "clients": self._save_clients(self.round)}
+        return {"links": self._ends.save(self.round), "clients": self._save_clients(self.round)}
 
     def settle(self) -> None:
-        self._links.settle(self.round)
+        self._ends.settle(self.round)
         self._settle_clients(self.round)
 
     def open(self, files: Mapping[str, dict[int, str]], round: int) -> None:
-        self._links.open(files["links"], round)
+        self._ends.open(files["links"], round)
         self._open_clients(files["clients"], round)
 
     # ------------------------------------------------------------ where steps run
@@ -244,7 +201,7 @@ class BaseFleet:
     @abstractmethod
     def _open_clients(self, files: dict[int, str], round: int) -> None: ...
 
-    def replace_lost(self) -> None:  # a fleet without workers loses none
+    def replace_lost(self) -> None:  # noqa: B027  # a fleet without workers loses none
         """After WorkerLost: all workers are there again, but know of no client until a checkpoint is opened."""
 
     @abstractmethod
@@ -265,31 +222,9 @@ class BaseFleet:
             )
         return chosen
 
-    def _encode(
-        self, step: Step, messages: Mapping[ClientId, Message], links: Mapping[ClientId, Link]
-    ) -> dict[ClientId, Frame]:
-        """A message that goes to many is encoded once, and its bytes are held once; different ones side by side."""
-
-        def encode(message: Message, base: Message | None) -> Frame:
-            if type(message) is not step.message:
-                raise TypeError(
-                    f"{step.name} got a {type(message).__name__}; its annotation says {step.message.__name__}"
-                )
-            kept = message.snapshot()
-            return Frame.of(wire.encode_detailed(kept, base) if message.schema else NOTHING, kept)
-
-        jobs, keys = {}, {}
-        for client, message in messages.items():
-            agreed, held = links[client].held.get(step.name, (None, NONE_YET))
-            key = (id(message), id(held.down))
-            keys[client], jobs[key] = (key, agreed), (message, held.down)
-        with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1) or 1) as pool:
-            frames = dict(zip(jobs, pool.map(encode, *zip(*jobs.values(), strict=True)), strict=True)) if jobs else {}
-        slotted = {(key, agreed): frames[key].behind(write_slot(step, agreed)) for key, agreed in set(keys.values())}
-        return {client: slotted[key] for client, key in keys.items()}
-
-    def _decode(self, step: Step, data: bytes, base: Message | None) -> Message | None:
-        """WireError or ValueError for what no honest client sends."""
+    def _read(self, step: Step, encoded: Encoded, base: Message | None) -> Frame | None:
+        """None: the client had nothing to say. WireError or ValueError for what no honest client sends."""
+        data = encoded.data
         if step.reply is None or (not data and step.may_be_silent):
             if data:
                 raise ValueError(f"{len(data)} bytes came, none were due")
@@ -297,16 +232,9 @@ class BaseFleet:
         limits = self._largest.get(step.reply)
         if limits and len(data) > limits.n_bytes:
             raise ValueError(f"{len(data)} bytes came, at most {limits.n_bytes} were due")
-        answer = wire.decode(step.reply, data, base).snapshot()
-        check_sound(answer, limits)
-        return answer
-
-    def _itemise(self, encoded: Encoded, answer: Message, base: Message | None) -> Encoded:
-        """With the bytes of each field, which a reply from another machine does not tell."""
-        if encoded.fields:
-            return encoded
-        again = wire.encode_detailed(answer, base)
-        return again if again.data == encoded.data else encoded
+        message = wire.decode(step.reply, data, base).snapshot()
+        check_sound(message, limits)
+        return Frame.of(itemise(encoded, message, base), message)
 
     @cached_property
     def _largest(self) -> dict[type[Message], Limits]:
@@ -356,21 +284,3 @@ class BaseFleet:
     def _is_lost(self, *who: ClientId) -> bool:
         rate = self.conditions.lost_replies
         return rate > 0 and bool(stream(self.home.seed, LOSS, self.round, self._call, *who).random() < rate)
-
-    def _freeze(self, link: Link) -> bytes:
-        held = {
-            f"{step}/{way}": getattr(exchange, way)
-            for step, (_, exchange) in link.held.items()
-            for way in Exchange._fields
-        }
-        return freeze({"slots": {step: slot for step, (slot, _) in link.held.items()}} | held)
-
-    def _thaw(self, _: ClientId, data: bytes) -> Link:
-        frozen = Frozen(data)
-        slots = frozen.thaw({"slots": dict[str, int]})["slots"]
-        link = Link()
-        for name, slot in slots.items():
-            step = step_of(type(self.home.algorithm), name)
-            kinds = {f"{name}/down": optional(step.message), f"{name}/up": optional(step.reply)}
-            link.held[name] = (slot, Exchange(*(found and found.snapshot() for found in frozen.thaw(kinds).values())))
-        return link

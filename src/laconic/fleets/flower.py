@@ -20,9 +20,10 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from threadpoolctl import threadpool_limits
 
 from laconic.algorithm import ClientId
-from laconic.fleets.base import BaseFleet, Conditions, Link
+from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home, Reply, Request, Score
 from laconic.fleets.node import Node, Stage
+from laconic.fleets.session import ServerEnd
 from laconic.fleets.soundness import MOST_EXAMPLES
 from laconic.wire import Encoded, WireError
 
@@ -76,7 +77,7 @@ class FlowerFleet(BaseFleet):
                 yield read_reply(asked[client], record)
             except ValueError as error:
                 self._refuse_letter(client, asked[client].step, error)
-                self._links.put(client, Link())  # it may hold less than we think: begin anew
+                self._ends.put(client, ServerEnd())  # it may hold less than we think: begin anew
 
     def _evaluate(self, clients: Sequence[ClientId], round: int) -> Generator[Score]:
         for client, record in self._exchange("evaluate", {client: {"client": client} for client in clients}):

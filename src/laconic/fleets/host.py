@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -13,14 +13,12 @@ from weakref import ref
 import numpy as np
 
 from laconic import wire
-from laconic.algorithm import Algorithm, ClientId, Examples, Site, Step, Task, state_type, step_of
+from laconic.algorithm import Algorithm, ClientId, Examples, Site, Step, Task, step_of
+from laconic.fleets.session import NOTHING, ClientEnd, encode_reply, read_slot
 from laconic.fleets.store import Store
-from laconic.state import Frozen, freeze
-from laconic.wire import Encoded, Message, WireError
+from laconic.wire import Encoded, Message
 
 START, SAMPLE, SERVER, SITE, LOSS = range(5)  # what a random stream is for
-
-NOTHING = Encoded(b"", {})  # what a message without fields takes
 
 
 def stream(seed: int, *key: int) -> np.random.Generator:
@@ -36,33 +34,6 @@ class Source(Protocol):
 
     def only(self, clients: Sequence[ClientId]) -> Source:
         """The same for these clients, without the others' examples."""
-
-
-class Exchange(NamedTuple):
-    """A request and its reply: what later ones of the same step are coded against."""
-
-    down: Message | None
-    up: Message | None
-
-    def after(self, down: Message, up: Message | None) -> Exchange:
-        """Without what nothing is coded against; a message with nothing in it leaves the one before."""
-        return Exchange(down if is_base(down) else self.down, up if up is not None and is_base(up) else self.up)
-
-
-NONE_YET = Exchange(None, None)
-
-
-def is_base(message: Message) -> bool:
-    return not message.is_afresh and any(getattr(message, name) is not None for name, _, _ in message.schema)
-
-
-@dataclass
-class Cell:
-    """All that one client keeps. For each step two slots of exchanges: one that both ends know to be complete, and one
-    whose reply may be lost. The server's next request says which slot it holds too; the other is then free."""
-
-    state: Any
-    held: dict[str, list[Exchange | None]] = field(default_factory=dict)
 
 
 class Request(NamedTuple):
@@ -111,31 +82,29 @@ class Decoded(NamedTuple):
 class Host:
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.cells: Store[Cell] = Store(home.folder, "client", self._freeze, self._thaw, on_disk=home.on_disk)
+        self.ends: Store[ClientEnd] = Store(
+            home.folder, "client", ClientEnd.freeze, partial(ClientEnd.thaw, type(home.algorithm)), on_disk=home.on_disk
+        )
         self._decoded: dict[tuple[str, bytes], Decoded] = {}
         self._lock = threading.Lock()
 
     def perform(self, request: Request) -> Reply:
         """Decodes what came, runs the step, encodes its reply, keeps the client's new state."""
-        cell, step = self._cell(request.client), step_of(type(self.home.algorithm), request.step)
+        end, step = self._end(request.client), step_of(type(self.home.algorithm), request.step)
         site = self._site(request.client, request.round, request.call)
-        run = partial(getattr(self.home.algorithm, step.name), cell.state)
+        run = partial(getattr(self.home.algorithm, step.name), end.state)
         if request.heard is not None:
             run({sender: self._decode(step, frame, None) for sender, frame in request.heard.items()}, site)
             encoded = NOTHING
         elif request.is_published:
             encoded, _ = encode_reply(step, run(wire.EMPTY, site), None)
         else:
-            slots = cell.held.setdefault(step.name, [None, None])
-            agreed, body = read_slot(step, request.frame)
-            base = NONE_YET if agreed is None else slots[agreed]
-            if base is None:
-                raise WireError(f"client {request.client} holds no earlier {step.name}, which this one builds on")
-            message = self._decode(step, body, base.down)
-            told = run(message, site)
-            encoded, reply = encode_reply(step, told, getattr(told, "base", None) or base.up)
-            slots[free_slot(agreed)] = base.after(message, reply)
-        self.cells.put(request.client, cell)
+            slot, body = read_slot(step, request.frame)
+            agreed = end.agreed(step, slot)
+            message = self._decode(step, body, agreed.down)
+            encoded, reply = encode_reply(step, run(message, site), agreed.up)
+            end.keep(step, slot, agreed.after(message, reply))
+        self.ends.put(request.client, end)
         return Reply(request.client, encoded, site.notes)
 
     def count_examples(self, request: Request) -> int:
@@ -147,34 +116,34 @@ class Host:
             test = val
         if not len(test.y):
             return Score(client, 0, 0)
-        method, state = self.home.algorithm, self._cell(client).state
+        method, state = self.home.algorithm, self._end(client).state
         n_correct = int(np.count_nonzero(method.predict(state, test.x) == test.y))
         others = method.predict_also(state, test.x)
         also = tuple((name, int(np.count_nonzero(labels == test.y))) for name, labels in others.items())
         return Score(client, len(test.y), n_correct, also)
 
     def state(self, client: ClientId) -> Any:
-        return self._cell(client).state
+        return self._end(client).state
 
     def load(self, client: ClientId, data: bytes) -> None:
         """The client as it was when dumped."""
-        self.cells.put(client, self._thaw(client, data))
+        self.ends.put(client, ClientEnd.thaw(type(self.home.algorithm), data))
 
     def dump(self, client: ClientId) -> bytes:
-        return self._freeze(self._cell(client))
+        return self._end(client).freeze()
 
     def forget_decoded(self) -> None:
         self._decoded.clear()
 
-    def _cell(self, client: ClientId) -> Cell:
+    def _end(self, client: ClientId) -> ClientEnd:
         """A client met for the first time starts here, the same whenever that is."""
-        cell = self.cells.get(client)
-        if cell is None:
+        end = self.ends.get(client)
+        if end is None:
             train, val, _ = self.home.source.at(client, 0)
             site = Site(client, 0, train, val, stream(self.home.seed, START, client))
-            cell = Cell(self.home.algorithm.start_client(self.home.task, site))
-            self.cells.put(client, cell)
-        return cell
+            end = ClientEnd(self.home.algorithm.start_client(self.home.task, site))
+            self.ends.put(client, end)
+        return end
 
     def _site(self, client: ClientId, round: int, call: int) -> Site:
         train, val, _ = self.home.source.at(client, round)
@@ -195,64 +164,3 @@ class Host:
             if known is None or known.base() is not base:
                 known = self._decoded[key] = Decoded((lambda: None) if base is None else ref(base), message)
         return known.message
-
-    def _freeze(self, cell: Cell) -> bytes:
-        held = {
-            f"{step}/{slot}/{way}": getattr(exchange, way)
-            for step, slots in cell.held.items()
-            for slot, exchange in enumerate(slots)
-            if exchange is not None
-            for way in Exchange._fields
-        }
-        return freeze({"state": cell.state, "held": list(held)} | held)
-
-    def _thaw(self, _: ClientId, data: bytes) -> Cell:
-        frozen = Frozen(data)
-        keys = frozen.thaw({"held": list[str]})["held"]
-        expected: dict[str, Any] = {"state": state_type(type(self.home.algorithm), "client")}
-        for key in keys:
-            name, _, way = key.split("/")
-            step = step_of(type(self.home.algorithm), name)
-            expected[key] = optional(step.message if way == "down" else step.reply)
-        found = frozen.thaw(expected)
-        cell = Cell(found["state"])
-        for key in keys[:: len(Exchange._fields)]:
-            name, slot, _ = key.split("/")
-            slots = cell.held.setdefault(name, [None, None])
-            messages = [found[f"{name}/{slot}/{way}"] for way in Exchange._fields]
-            slots[int(slot)] = Exchange(*(message and message.snapshot() for message in messages))
-        return cell
-
-
-def optional(kind: type[Message] | None) -> Any:
-    """The annotation of a held message, which is None where none was sent."""
-    return (kind or Message) | None
-
-
-def write_slot(step: Step, agreed: int | None) -> bytes:
-    """The byte before a request: the slot that both ends hold. None is sent where nothing could be coded against it."""
-    if not step.message.schema and step.reply is None:
-        return b""
-    return bytes([0 if agreed is None else agreed + 1])
-
-
-def read_slot(step: Step, frame: bytes) -> tuple[int | None, bytes]:
-    if not step.message.schema and step.reply is None:
-        return None, frame
-    if not frame or frame[0] > 2:
-        raise WireError(f"a request for {step.name} starts with {frame[:1]!r}; a byte from 0 to 2 was due")
-    return frame[0] - 1 if frame[0] else None, frame[1:]
-
-
-def free_slot(agreed: int | None) -> int:
-    return 0 if agreed is None else 1 - agreed
-
-
-def encode_reply(step: Step, reply: Message | None, base: Message | None) -> tuple[Encoded, Message | None]:
-    """The bytes, and the reply as both ends will hold it."""
-    if reply is None or step.reply is None:
-        return NOTHING, None
-    if type(reply) is not step.reply:
-        raise TypeError(f"{step.name} returned a {type(reply).__name__}; its annotation says {step.reply.__name__}")
-    kept = reply.snapshot()
-    return wire.encode_detailed(kept, base), kept

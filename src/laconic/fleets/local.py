@@ -45,13 +45,13 @@ class LocalFleet(BaseFleet):
         return [self._host.state(client) for client in self.everyone]
 
     def _save_clients(self, round: int) -> dict[int, str]:
-        return self._host.cells.save(round)
+        return self._host.ends.save(round)
 
     def _settle_clients(self, round: int) -> None:
-        self._host.cells.settle(round)
+        self._host.ends.settle(round)
 
     def _open_clients(self, files: dict[int, str], round: int) -> None:
-        self._host.cells.open(files, round)
+        self._host.ends.open(files, round)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

@@ -24,13 +24,13 @@ class ProcessWorker(Worker):
             self.pipe.send((what, jobs))
         except (BrokenPipeError, ConnectionResetError):
             if jobs:  # without any nothing is due, and the next to send some will know
-                self._mourn()
+                self._raise_lost()
 
     def _receive(self) -> Answer:
         try:
             answer: Answer = self.pipe.recv()
         except (EOFError, OSError):  # OSError: it ended in the middle of an answer
-            self._mourn()
+            self._raise_lost()
         return answer
 
     def _has_answer(self, seconds: float) -> bool:
@@ -41,7 +41,7 @@ class ProcessWorker(Worker):
         self.process.join()
         self.pipe.close()
 
-    def _mourn(self) -> NoReturn:
+    def _raise_lost(self) -> NoReturn:
         self.process.join(5)
         raise WorkerLost(
             f"worker process {self.process.pid} ended with exit code {self.process.exitcode} (-9: killed, perhaps for "

@@ -18,7 +18,7 @@ class Store(Generic[T]):
         folder: Path | None,
         kind: str,
         freeze: Callable[[T], bytes],
-        thaw: Callable[[int, bytes], T],
+        thaw: Callable[[bytes], T],
         *,
         on_disk: bool = False,
     ) -> None:
@@ -37,7 +37,7 @@ class Store(Generic[T]):
             return self._records[number]
         if number not in self._files:
             return None
-        record = self._thaw(number, (self._path / self._files[number]).read_bytes())
+        record = self._thaw((self._path / self._files[number]).read_bytes())
         if not self._on_disk:
             self._records[number] = record
         return record

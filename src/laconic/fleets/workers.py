@@ -191,8 +191,8 @@ class Resident:
             case "evaluate":
                 return self.host.evaluate(*job)
             case "save":
-                return self.host.cells.save(job)
+                return self.host.ends.save(job)
             case "settle":
-                return self.host.cells.settle(job)
+                return self.host.ends.settle(job)
             case _:
-                return self.host.cells.open(*job)
+                return self.host.ends.open(*job)

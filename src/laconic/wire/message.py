@@ -67,21 +67,24 @@ class Field(NamedTuple):
 class Message:
     """Base of all messages; `class Update(Message, paper_bits={"states": 1})` also names a paper's own bit count.
 
-    `is_afresh=True`: never coded against an earlier one, so that neither end need keep it. For noise, such as weights.
-    A reply may still be coded `against` something that both ends can work out; see `Fleet.ask`.
+    `stateless=True`: never coded against an earlier one, so that neither end need keep it. For noise, such as weights.
+    A reply may still be coded against something that both ends can work out; see `Coded`.
     """
 
     schema: ClassVar[tuple[Field, ...]] = ()
     paper_bits: ClassVar[Mapping[str, PaperBits]] = {}
-    is_afresh: ClassVar[bool] = False
-    base = None  # of a reply: see against
+    stateless: ClassVar[bool] = False
     limits: ClassVar[Mapping[str, int]] = {}
 
     def __init_subclass__(
-        cls, paper_bits: Mapping[str, PaperBits] | None = None, is_afresh: bool = False, **kwargs: Any
+        cls,
+        paper_bits: Mapping[str, PaperBits] | None = None,
+        stateless: bool = False,
+        is_afresh: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
-        cls.is_afresh = is_afresh
+        cls.stateless = stateless or is_afresh
         dataclass(frozen=True, eq=False)(cls)
         try:
             hints = get_type_hints(cls, include_extras=True)
@@ -109,12 +112,6 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside
 
-    def against(self, base: Self) -> Self:
-        """The same, to be coded against `base`; the server must hold an equal one."""
-        told = copy(self)
-        object.__setattr__(told, "base", base)
-        return told
-
     def limited(self, **limits: int) -> Self:
         """The same, to bound its bytes by: whole numbers in these fields never lie beyond ± so much."""
         noted = copy(self)
@@ -139,7 +136,7 @@ def keep(value: Any) -> Any:
 
 
 def read_annotation(cls: type, name: str, annotation: Any) -> Field:
-    if name in ("schema", "paper_bits", "is_afresh", "base", "limits"):
+    if name in ("schema", "paper_bits", "stateless", "limits"):
         raise TypeError(f"{cls.__name__}.{name}: messages use that name themselves")
     parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     optional = len(parts) == 2 and types.NoneType in parts

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.aggregate import Averaging
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
+from laconic.algorithm import Algorithm, ClientId, Coded, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import choose_spec, find_part
 from laconic.algorithms.networks.critical import (
     STAY,
@@ -116,7 +116,7 @@ class FedPURIN(Algorithm):
         return Client(nn.build(choose_spec(task, self.training), self.training.init_seed))
 
     @on_client
-    def train(self, client: Client, start: Start, site: Site) -> Critical:
+    def train(self, client: Client, start: Start, site: Site) -> Critical | Coded[Critical]:
         part = self.part(client.network.spec)
         is_known = client.critical is None or go_on(client, start, part)  # to the server, too
         before = part.take(client.network.vector)
@@ -127,7 +127,7 @@ class FedPURIN(Algorithm):
         client.critical = choose_critical(scores, list_places(client.network.spec, part), self.keep)
         client.sent_round = site.round
         sent = Critical(Sparse.of(after.astype(DTYPES[self.training.up], copy=False), client.critical))
-        return sent.against(self.tell_all(before)) if is_known else sent
+        return Coded(sent, self.tell_all(before)) if is_known else sent
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
         return nn.classify(self.choose(client, self.tested), x)
