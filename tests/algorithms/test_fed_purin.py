@@ -86,7 +86,7 @@ def test_what_training_changed_may_stand_for_the_gradient() -> None:
         method = FedPURIN(pull=pull, training=Training(model="mlp", statistics="local", momentum=0, epochs=1))
         client = method.start_client(TASK, site := Site(0, 1, examples, examples, np.random.default_rng(0)))
         before = client.network.vector
-        sent = method.train(client, STAY, site)
+        sent = method.train(client, STAY, site).reply
         step = before - client.network.vector  # one step of plain SGD: the rate times the gradient
         scores = np.abs(step * client.network.vector)
         if pull == "gradient":

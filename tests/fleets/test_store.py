@@ -6,7 +6,7 @@ from laconic.fleets.store import Store
 
 
 def open_store(folder: Path, *, on_disk: bool) -> Store[str]:
-    return Store(folder, "word", str.encode, lambda number, data: data.decode(), on_disk=on_disk)
+    return Store(folder, "word", str.encode, lambda data: data.decode(), on_disk=on_disk)
 
 
 either = pytest.mark.parametrize("on_disk", [False, True])
@@ -53,4 +53,4 @@ def test_what_no_checkpoint_names_is_removed(tmp_path: Path, on_disk: bool) -> N
 
 def test_disk_without_a_folder_is_refused() -> None:
     with pytest.raises(ValueError, match="no folder was given"):
-        Store(None, "word", str.encode, lambda number, data: "", on_disk=True)
+        Store(None, "word", str.encode, lambda data: "", on_disk=True)
