@@ -14,10 +14,9 @@ import numpy as np
 from laconic.algorithm import Examples, Task
 from laconic.algorithms import load_method
 from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Training
-from laconic.runs.prepare import ClientData
+from laconic.simulation import federate
 
 ROUNDS, N_SAMPLED, N_EXAMPLES = 40, 10, 8
 
@@ -27,16 +26,11 @@ def main(method_name: str, n_clients: int) -> None:
     rng = np.random.default_rng(0)
     mine = Examples(rng.integers(0, 256, (N_EXAMPLES, 28, 28), np.uint8), rng.integers(0, 10, N_EXAMPLES))
     nothing = Examples(mine.x[:0], mine.y[:0])
-    source = ClientData(((0, dict.fromkeys(range(n_clients), (mine, nothing, mine))),))
-    task = Task((28, 28), 10, n_clients, peak=255.0)
-    home = Home(method, task, source, 0)
-    fleet = LocalFleet(home, Conditions(N_SAMPLED / n_clients), lambda what, done, total: None, 2)
-    server = method.start_server(task, fleet)
-    for number in range(1, ROUNDS + 1):
-        fleet.begin(number)
-        method.run_round(server, fleet)
-    method.deliver(server, fleet)
-    fleet.evaluate()
+    source = ClientData.of([(mine, nothing, mine)] * n_clients)
+    task, conditions = Task((28, 28), 10, n_clients, peak=255.0), Conditions(N_SAMPLED / n_clients)
+    with federate(method, task, source, 0, workers=2, conditions=conditions) as federation:
+        for number in range(ROUNDS + 1):
+            federation.play(number, is_evaluated=number == ROUNDS)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     print(f"{method_name}, {n_clients} clients: peak {peak_mb:.0f} MB")
 

@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "algorithm": {"wire", "aggregate"},
     "algorithms": {"algorithm", "wire", "tsetlin", "networks", "aggregate", "linear"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
+    "simulation": {"algorithm", "fleets"},
     "report": set(),
 }
 

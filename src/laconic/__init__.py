@@ -10,8 +10,9 @@ _HOMES = {
     "TsetlinClassifier": "laconic.tsetlin.estimators",
     "CoalescedTsetlinClassifier": "laconic.tsetlin.estimators",
     "FederatedClassifier": "laconic.federated",
+    "simulate": "laconic.simulation",
 }
-__all__ = ["CoalescedTsetlinClassifier", "FederatedClassifier", "TsetlinClassifier", "__version__"]
+__all__ = ["CoalescedTsetlinClassifier", "FederatedClassifier", "TsetlinClassifier", "__version__", "simulate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,6 @@
 """A federation as a scikit-learn classifier: rows belong to clients, and each client gets a model of its own."""
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import fields
 from math import prod
 from typing import Any, Self
@@ -17,12 +16,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from laconic.algorithm import Algorithm, Examples, Task
 from laconic.algorithms import METHODS, load_method
 from laconic.data.partition import set_aside
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.runs.config import gather, method_keys
-from laconic.runs.prepare import Centring, ClientData
-from laconic.runs.run import play
+from laconic.runs.prepare import Centring
+from laconic.simulation import PlayedRound, simulate
 from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
 
 RoundHook = Callable[[int, dict[str, int]], None]  # (rounds done, bytes of the last one by direction)
@@ -75,8 +71,18 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.booleanizer_.fit(rows)
         inputs = self._prepare(rows)
         task = Task(inputs.shape[1:], len(self.classes_), len(self.clients_), self._count_levels(inputs))
-        source = self._deal(inputs, classes, clients, np.random.default_rng(seed))
-        self._play(Home(self.algorithm_, task, source, seed))
+        done = simulate(
+            self.algorithm_,
+            self._deal(inputs, classes, clients, np.random.default_rng(seed)),
+            self.rounds,
+            seed,
+            task=task,
+            workers=effective_n_jobs(self.n_jobs),
+            evaluate_every=self.rounds,
+            on_round=self._tell,
+        )
+        self.traffic_ = [count_traffic(row) for row in done.rounds]
+        self.states_ = done.states
         return self
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:
@@ -104,6 +110,10 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(np.mean(self.predict(X, groups) == np.asarray(y)))
 
     # ---------------------------------------------------------------- pieces
+    def _tell(self, row: PlayedRound) -> None:
+        if self.on_round is not None:
+            self.on_round(row.round, count_traffic(row))
+
     def _make_method(self) -> Algorithm:
         settings, method = dict(self.settings or {}), load_method(self.method)
         known = [*method_keys(self.method), *(f.name for f in fields(method))]
@@ -143,25 +153,15 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _deal(
         self, bits: NDArray[Any], classes: NDArray[np.int64], clients: NDArray[np.int64], rng: np.random.Generator
-    ) -> ClientData:
-        parts = {}
+    ) -> list[list[Examples]]:
+        """Train, validation and test examples of each client; nothing is tested here."""
+        dealt = []
         for client in range(len(self.clients_)):
             mine = np.flatnonzero(clients == client)
-            train, val = set_aside(mine, classes[mine], self.validation, rng)
-            shares = (train, val, mine[:0])  # nothing is tested here
-            parts[client] = tuple(Examples(bits[share], classes[share]) for share in shares)
-        return ClientData(((0, parts),))  # type: ignore[arg-type]
+            shares = (*set_aside(mine, classes[mine], self.validation, rng), mine[:0])
+            dealt.append([Examples(bits[share], classes[share]) for share in shares])
+        return dealt
 
-    def _play(self, home: Home) -> None:
-        self.traffic_: list[dict[str, int]] = []
-        n_jobs = effective_n_jobs(self.n_jobs)
-        with closing(LocalFleet(home, Conditions(), lambda what, done, total: None, n_jobs)) as fleet:
-            server = None
-            for number in range(self.rounds + 1):
-                fleet.begin(number)
-                server, _ = play(home.algorithm, home.task, server, fleet, is_evaluated=number == self.rounds)
-                totals = {way: fleet.ledger.total(direction=way).sent_bytes for way in ("up", "down", "peer")}
-                self.traffic_.append(totals)
-                if self.on_round is not None and number:
-                    self.on_round(number, totals)
-            self.states_ = fleet.states()
+
+def count_traffic(row: PlayedRound) -> dict[str, int]:
+    return {"up": row.upload_bytes, "down": row.download_bytes, "peer": row.peer_bytes}

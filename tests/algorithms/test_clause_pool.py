@@ -12,9 +12,9 @@ from laconic.algorithms.tsetlin.members import Member, Members
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.config import read_config
-from laconic.runs.prepare import ClientData
 from laconic.runs.run import run
 
 TASK = Task((4, 4), 3, 4)

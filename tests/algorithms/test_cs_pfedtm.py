@@ -26,8 +26,8 @@ from laconic.algorithms.tsetlin.machines import choose_shape, paper_clause_bytes
 from laconic.fleets.base import Conditions, OverBudget
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.runs.config import read_config
-from laconic.runs.prepare import ClientData
 from laconic.runs.run import run
 from laconic.wire import EMPTY
 

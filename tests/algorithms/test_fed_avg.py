@@ -7,9 +7,9 @@ from laconic.algorithms.networks.fed_avg import FedAvg
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Training, layout, start_vector
 from laconic.networks.vector import Spec
-from laconic.runs.prepare import ClientData
 
 TASK = Task((3,), 2, 4)
 METHOD = FedAvg(Training(batch=4, rate=0.1))

@@ -10,10 +10,10 @@ from laconic.algorithms.networks.fed_kd import Common, FedKD, Sent
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Training
 from laconic.networks.duet import Voices
 from laconic.networks.lowrank import Thin, fill_out, thin_out
-from laconic.runs.prepare import ClientData
 
 TASK = Task((6,), 3, 2)
 

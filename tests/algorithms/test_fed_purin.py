@@ -24,9 +24,9 @@ from laconic.algorithms.networks.picking import find_largest
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Network, Part, Spec, Training
 from laconic.runs.config import read_config
-from laconic.runs.prepare import ClientData
 from laconic.runs.run import run
 from laconic.wire import Message, Sparse, bound
 from laconic.wire.ledger import count_field

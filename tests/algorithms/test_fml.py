@@ -10,9 +10,9 @@ from laconic.algorithms.networks.fml import FML
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Training
 from laconic.networks.duet import Voices
-from laconic.runs.prepare import ClientData
 
 TASK = Task((6,), 3, 3)
 METHOD = FML(training=Training(model="mlp", batch=4, rate=0.1), aux_model="mlp")

@@ -10,8 +10,8 @@ from laconic.algorithms import load_method
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Training
-from laconic.runs.prepare import ClientData
 
 N_CLIENTS = 20
 MODELS = {"mlp": ((28, 28), 203_530), "vgg8": ((32, 32, 3), 280_074)}

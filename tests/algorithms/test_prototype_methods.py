@@ -23,9 +23,9 @@ from laconic.algorithms.networks.prototyping import (
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Batch, Training
 from laconic.networks.prototypes import choose_masks
-from laconic.runs.prepare import ClientData
 from laconic.wire import Ledger, encode_detailed
 
 TASK = Task((6,), 4, 3)

@@ -7,7 +7,7 @@ from laconic.algorithms.tsetlin.tpfl import TPFL, Server, Vote
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
-from laconic.runs.prepare import ClientData
+from laconic.fleets.source import ClientData
 from laconic.wire import EMPTY
 
 TASK = Task((4, 4), 3, 4)

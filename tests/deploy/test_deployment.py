@@ -22,10 +22,10 @@ import pytest
 from laconic.fleets.base import BaseFleet
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.report.page import build_page
 from laconic.report.records import read_run
 from laconic.runs.config import read_config
-from laconic.runs.prepare import ClientData
 from laconic.runs.run import drive, find_conditions
 
 pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")

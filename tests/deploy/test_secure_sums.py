@@ -18,7 +18,7 @@ from laconic.algorithms.tsetlin.fed_tm import FedTM, Order
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
-from laconic.runs.prepare import ClientData
+from laconic.fleets.source import ClientData
 
 pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
 pytest.importorskip("torch", reason="torch is not installed: pip install 'laconic[nn]'")

@@ -15,7 +15,7 @@ from laconic.algorithm import Algorithm, Examples, Fleet, Site, Task, TooFew, on
 from laconic.fleets.base import Conditions, OverBudget
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
-from laconic.runs.prepare import ClientData
+from laconic.fleets.source import ClientData
 from laconic.wire import EMPTY, Message
 
 N_CLIENTS = 6

@@ -13,7 +13,7 @@ from laconic.algorithm import Algorithm, Examples, Task
 from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
-from laconic.runs.prepare import ClientData
+from laconic.fleets.source import ClientData
 from laconic.runs.run import play
 from laconic.state import freeze
 from laconic.wire import EMPTY

@@ -10,7 +10,7 @@ from laconic import wire
 from laconic.algorithm import Examples, Task
 from laconic.fleets.host import Home, Request
 from laconic.fleets.node import Node, Stage
-from laconic.runs.prepare import ClientData
+from laconic.fleets.source import ClientData
 
 BITS = np.arange(Rumour().n_bits) % 3 == 0
 

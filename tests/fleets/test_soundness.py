@@ -16,7 +16,7 @@ from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.soundness import check_sound
-from laconic.runs.prepare import ClientData
+from laconic.fleets.source import ClientData
 from laconic.runs.record import describe_round
 from laconic.runs.run import play
 from laconic.wire import Encoded, Floats, Message, Sparse

@@ -13,8 +13,8 @@ from laconic.algorithm import Algorithm, Examples, Task
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.networks import Spec, Training, start_vector
-from laconic.runs.prepare import ClientData
 
 MODEL = "tiny_networks:Tiny"
 SPEC = Spec(MODEL, (1,), 2)

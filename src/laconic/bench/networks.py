@@ -21,15 +21,14 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from laconic.algorithm import Algorithm, Examples, Task
+from laconic.algorithm import Examples, Task
 from laconic.algorithms import load_method
 from laconic.bench.jobs import NETWORK_OTHERS
 from laconic.bench.loops import N_CLASSES, N_CLIENTS, N_SAMPLED, PEAK, SHAPE, TRAINING, BareRounds
 from laconic.bench.serial import SerialRounds
 from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
-from laconic.runs.prepare import ClientData
+from laconic.fleets.source import ClientData
+from laconic.simulation import federate
 
 N_WORKERS = 2
 
@@ -37,27 +36,28 @@ N_WORKERS = 2
 class OurRounds:
     """A federation as `laconic run` plays it, without evaluation and checkpoints."""
 
-    def __init__(self, method: str, clients: Mapping[int, Examples]) -> None:
-        kind = load_method(method)
+    def __init__(self, name: str, clients: Mapping[int, Examples]) -> None:
+        kind = load_method(name)
         usual = kind().training  # type: ignore[attr-defined]  # methods on networks have it
         training = replace(TRAINING, statistics=usual.statistics)  # some methods can only leave them with the client
-        self.method: Algorithm = kind(**{"training": training})
-        self.task = Task(SHAPE, N_CLASSES, len(clients), peak=PEAK)
+        method = kind(**{"training": training})
+        task = Task(SHAPE, N_CLASSES, len(clients), peak=PEAK)
         nothing = Examples(np.empty((0, *SHAPE), np.uint8), np.empty(0, np.int64))
-        source = ClientData(((0, {client: (mine, nothing, nothing) for client, mine in clients.items()}),))
+        source = ClientData.of([(mine, nothing, nothing) for mine in clients.values()])
         conditions = Conditions(participation=N_SAMPLED / len(clients))
-        home = Home(self.method, self.task, source, 0)
-        self.fleet = LocalFleet(home, conditions, lambda what, done, total: None, N_WORKERS)
-        self.server = self.method.start_server(self.task, self.fleet)
+        self.opened = ExitStack()
+        self.federation = self.opened.enter_context(
+            federate(method, task, source, 0, workers=N_WORKERS, conditions=conditions)
+        )
+        self.federation.play(0, is_evaluated=False)
         self.round = 0
 
     def run(self) -> None:
         self.round += 1
-        self.fleet.begin(self.round)
-        self.method.run_round(self.server, self.fleet)
+        self.federation.play(self.round, is_evaluated=False)
 
     def close(self) -> None:
-        self.fleet.close()
+        self.opened.close()
 
 
 class Rounds(Protocol):

@@ -18,9 +18,9 @@ from laconic.deploy.folders import read_examples, read_settings
 from laconic.fleets.base import BaseFleet
 from laconic.fleets.flower import FlowerFleet, Post, answer
 from laconic.fleets.host import Home
+from laconic.fleets.source import ClientData
 from laconic.fleets.store import write_atomically
 from laconic.runs.config import read_config
-from laconic.runs.prepare import ClientData
 from laconic.runs.record import append_lines, log_event
 from laconic.runs.run import drive, find_conditions
 

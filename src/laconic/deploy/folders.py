@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from laconic.algorithm import Examples, Task
 from laconic.deploy.keys import make_authority, make_certificate, make_node_key
-from laconic.runs.prepare import ClientData, prepare
+from laconic.fleets.source import ClientData
+from laconic.runs.prepare import prepare
 from laconic.runs.record import describe_partition, write_json
 from laconic.runs.typed_toml import ConfigError, toml_value
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
 from laconic import wire
-from laconic.algorithm import Algorithm, ClientId, Examples, Site, Step, Task, step_of
+from laconic.algorithm import Algorithm, ClientId, Site, Step, Task, step_of
 from laconic.fleets.session import NOTHING, ClientEnd, encode_reply, read_slot
+from laconic.fleets.source import Source
 from laconic.fleets.store import Store
 from laconic.wire import Encoded, Message
 
@@ -24,16 +25,6 @@ START, SAMPLE, SERVER, SITE, LOSS = range(5)  # what a random stream is for
 def stream(seed: int, *key: int) -> np.random.Generator:
     """Independent of every stream with another key."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-
-
-class Source(Protocol):
-    """Every client's examples."""
-
-    def at(self, client: ClientId, round: int) -> tuple[Examples, Examples, Examples]:
-        """Train, validation and test examples."""
-
-    def only(self, clients: Sequence[ClientId]) -> Source:
-        """The same for these clients, without the others' examples."""
 
 
 class Request(NamedTuple):

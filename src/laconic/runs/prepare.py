@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.algorithm import ClientId, Examples, Task
+from laconic.algorithm import Examples, Task
 from laconic.data import Dataset, Partition, load, partition
+from laconic.fleets.source import ClientData
 from laconic.runs.typed_toml import ConfigError
 
 if TYPE_CHECKING:
     from laconic.runs.config import Config, DataSettings
 
-Parts = tuple[Examples, Examples, Examples]  # train, validation, test
 RULES = "threshold:75, adaptive:11:2, thermometer:8, thermometer:4:16 (levels:top), quantile:4 or none"
-
-
-@dataclass(frozen=True)
-class ClientData:
-    """Every client's examples, from each of these rounds on."""
-
-    phases: tuple[tuple[int, dict[ClientId, Parts]], ...]
-
-    def at(self, client: ClientId, round: int) -> Parts:
-        owned: dict[ClientId, Parts] = next(owned for first, owned in reversed(self.phases) if round >= first)
-        return owned[client]
-
-    def only(self, clients: Sequence[ClientId]) -> ClientData:
-        return ClientData(tuple((first, {client: parts[client] for client in clients}) for first, parts in self.phases))
 
 
 class Prepared(NamedTuple):
