@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from laconic import __version__
 from laconic.bench import peers
 from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
 from laconic.console import carry_out, explained, show_table
@@ -28,6 +29,21 @@ bench_app = typer.Typer(
     epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json",
     no_args_is_help=True,
 )
+
+
+def show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"laconic {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def describe_self(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What stands before any command."""
 
 
 # click 8.5 drops the help of arguments, so the docstrings of the commands say what they are
@@ -207,7 +223,10 @@ def list_(
         if as_json:
             typer.echo(json.dumps(rows))
             return
-        show_table([row | {"default": toml_value(row["default"])} if "default" in row else row for row in rows])
+        shown = [row | {"default": toml_value(row["default"])} if "default" in row else row for row in rows]
+        if what == "methods":  # of papers a table would be too wide
+            shown = [{key: row[key] for key in ("name", "family", "travels")} for row in rows]
+        show_table(shown)
 
 
 def init(

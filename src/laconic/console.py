@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from laconic.runs.plan import Plan
 
-PIPED_COLUMNS = 400  # enough for any table
+PIPED_COLUMNS = 400  # enough for any table of results
+LISTED_COLUMNS = 118  # of what is listed in words, where no terminal says how wide it is
 
 
 @contextmanager
@@ -103,11 +104,11 @@ def show_table(rows: list[dict[str, Any]]) -> None:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row.values()))
-    print_table(table)
+    print_table(table, LISTED_COLUMNS)
 
 
-def print_table(table: Table) -> None:
-    """Folded to fit a terminal; whole lines when piped."""
+def print_table(table: Table, piped_columns: int = PIPED_COLUMNS) -> None:
+    """Folded to fit a terminal, or that many columns when piped."""
     from rich.console import Console
 
-    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_COLUMNS).print(table)
+    Console(highlight=False, width=None if sys.stdout.isatty() else piped_columns).print(table)
