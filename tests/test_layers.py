@@ -8,9 +8,10 @@ import laconic
 ROOT = Path(laconic.__file__).parent
 # a part of the library -> the parts it may import, beside itself
 MAY_IMPORT: dict[str, set[str]] = {
+    "importing": set(),
     "wire": set(),
     "tsetlin": set(),
-    "networks": set(),
+    "networks": {"importing"},
     "data": set(),
     "aggregate": set(),
     "linear": set(),

@@ -173,6 +173,13 @@ class Algorithm(ABC):
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True)(cls)
 
+    def check_averaging(self, averaging: Averaging) -> None:
+        """ValueError if its server cannot take means in this way, with these settings."""
+        able = type(self).averagings
+        if averaging not in able:
+            hint = f"it can do {' or '.join(able)}" if len(able) > 1 else "it does not heed it (docs/deploy.md)"
+            raise ValueError(f'fleet.averaging = "{averaging}" is not for {self.name}: {hint}')
+
     @abstractmethod
     def start_server(self, task: Task, fleet: Fleet) -> Any:
         """May ask: for reference rounds, sizes, masks; these belong to round 0."""

@@ -12,7 +12,7 @@ from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.networks import Training
-from laconic.networks.duet import Voices
+from laconic.networks.duet import Answers
 
 TASK = Task((6,), 3, 3)
 METHOD = FML(training=Training(model="mlp", batch=4, rate=0.1), aux_model="mlp")
@@ -35,7 +35,7 @@ def test_a_loss_is_half_the_labels_and_half_the_others_opinion_by_hand() -> None
     own, aux = np.array([0.5, 0.5]), np.array([0.25, 0.75])
     logits, aux_logits = (torch.log(torch.tensor(each))[None] for each in (own, aux))
     none = torch.zeros(1, 1)
-    voices = Voices(torch.tensor([0]), none, logits, none, aux_logits)
+    voices = Answers(torch.tensor([0]), none, logits, none, aux_logits)
     to_own, to_aux = (aux * np.log(aux / own)).sum() / 2, (own * np.log(own / aux)).sum() / 2
     for share in (0.5, 0.2):
         method = FML(own_share=share, aux_share=0.5)

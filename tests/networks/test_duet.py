@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from laconic import networks as nn
-from laconic.networks.duet import Voices, diverge, fit_both, shorten
+from laconic.networks.duet import Answers, diverge, fit_both, shorten
 
 SPEC = nn.Spec("mlp", (3,), 2)
 EXAMPLES = np.random.default_rng(0).random((9, 3), np.float32), np.array([0, 1, 0, 1, 0, 1, 0, 1, 1])
 NO_BRIDGE = np.zeros(0, np.float32)
 
 
-def both_losses(voices: Voices, _: torch.Tensor) -> torch.Tensor:
+def both_losses(voices: Answers, _: torch.Tensor) -> torch.Tensor:
     losses = (torch.nn.functional.cross_entropy(each, voices.labels) for each in (voices.logits, voices.aux_logits))
     return sum(losses, torch.zeros(()))
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from laconic.networks import MODELS, Spec, build, count_head_inputs, layout, outputs
+from laconic.networks import MODELS, Spec, Training, build, count_head_inputs, layout, outputs
 
 GREY, COLOUR = (28, 28), (32, 32, 3)
 # parameters, those of batch normalisations too but not their statistics, as the papers count them
@@ -38,11 +38,17 @@ def test_auto_fits_the_shape_of_an_example() -> None:
     ("model", "shape", "words"),
     [
         ("resnet9", GREY, 'model "resnet9" is unknown; there are mlp, .* or package.module:Class'),
-        ("nowhere:Net", GREY, 'model "nowhere:Net" is not to be had .*; write package.module:Class'),
-        ("tiny_networks:Huge", GREY, 'model "tiny_networks:Huge" is not to be had'),
+        ("nowhere:Net", GREY, 'model "nowhere:Net": there is no module nowhere .* it must be installed, or lie in'),
+        ("tiny_networks:Huge", GREY, 'model "tiny_networks:Huge": tiny_networks has no Huge; classes in it: .*Tiny'),
         ("cnn", (8, 8), r'model "cnn" takes no examples of shape \(8, 8\)'),
     ],
 )
 def test_models_that_cannot_be_made_are_refused(model: str, shape: tuple[int, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         layout(Spec(model, shape, 10))
+
+
+@pytest.mark.parametrize("model", ["resnet9", "nowhere:Net"])
+def test_settings_name_a_model_that_is_not_there_before_any_data_are_loaded(model: str) -> None:
+    with pytest.raises(ValueError, match=f'method.training.model = "{model}": model "{model}"'):
+        Training(model=model)

@@ -18,7 +18,6 @@ from laconic.networks import Spec, Training, start_vector
 
 MODEL = "tiny_networks:Tiny"
 SPEC = Spec(MODEL, (1,), 2)
-TRAINING = Training(model=MODEL, batch=100, rate=0.5)  # one step over everything
 BODY, HEAD, ALL = slice(0, 1), slice(1, 5), slice(0, 5)
 
 
@@ -39,6 +38,9 @@ class TinyNorm(Tiny):
     def __init__(self, input_shape: tuple[int, ...], n_classes: int) -> None:
         super().__init__(input_shape, n_classes)
         self.body = nn.Sequential(nn.Linear(*input_shape, 1, bias=False), nn.BatchNorm1d(1))
+
+
+TRAINING = Training(model=MODEL, batch=100, rate=0.5)  # one step over everything
 
 
 def examples(*pairs: tuple[float, int]) -> Examples:

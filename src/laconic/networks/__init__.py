@@ -1,7 +1,7 @@
 """Small neural networks as plain vectors: models, local training, precision."""
 
 from laconic.networks.models import MODELS
-from laconic.networks.precision import Packed, pack, unpack
+from laconic.networks.precision import Packed, check_packed, pack, unpack
 from laconic.networks.sgd import (
     Batch,
     Loss,
@@ -25,6 +25,7 @@ from laconic.networks.vector import (
     Spec,
     Vector,
     count_head_inputs,
+    find_part,
     layout,
     live,
     start_vector,
@@ -46,9 +47,11 @@ __all__ = [
     "Vector",
     "batches",
     "build",
+    "check_packed",
     "classify",
     "count_head_inputs",
     "cross_entropy",
+    "find_part",
     "fit",
     "layout",
     "live",

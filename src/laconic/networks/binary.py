@@ -9,15 +9,14 @@ import torch
 from numpy.typing import NDArray
 
 from laconic.networks.sgd import Network, Training, batches, cross_entropy, log_shares, open_network, push_back
-from laconic.networks.vector import Part, Spec, Vector, layout
+from laconic.networks.vector import Part, Spec, Vector, find_part, layout
 
 FADE, FADE_SQUARES, TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
 
 
-@lru_cache(64)
 def binary_part(spec: Spec) -> Part:
     """All but batch normalisations and their statistics."""
-    return layout(spec).part(norms=False, statistics=False)
+    return find_part(spec, norms=False, statistics=False)
 
 
 @lru_cache(16)

@@ -13,8 +13,8 @@ from laconic.networks.sgd import Network, Training, batches, descend, log_shares
 from laconic.networks.vector import Vector, live, readable
 
 
-class Voices(NamedTuple):
-    """What a loss may look at."""
+class Answers(NamedTuple):
+    """What both networks make of a mini-batch, for a loss to look at."""
 
     labels: Tensor
     features: Tensor  # [example, feature] of the own network
@@ -31,7 +31,7 @@ def fit_both(
     rng: np.random.Generator,
     training: Training,
     *,
-    loss: Callable[[Voices, Tensor], Tensor],
+    loss: Callable[[Answers, Tensor], Tensor],
     longest: float,
 ) -> Vector:
     """Trains both in place by one loss; bridge: further weights of the loss, trained too and returned.
@@ -56,7 +56,7 @@ def fit_both(
             module.module.train(len(places) > 1)
             features, logits = module.run(module.as_tensor(examples[0][places]))
             outputs += [features, logits if network.log_prior is None else logits + torch.from_numpy(network.log_prior)]
-        loss(Voices(torch.from_numpy(examples[1][places]), *outputs), across).backward()  # type: ignore[no-untyped-call]
+        loss(Answers(torch.from_numpy(examples[1][places]), *outputs), across).backward()  # type: ignore[no-untyped-call]
         for (weights, gradient), speed in zip(trained, speeds, strict=True):
             shorten(gradient, longest)
             descend(weights, gradient, speed, training)

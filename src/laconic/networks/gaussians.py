@@ -1,5 +1,6 @@
 """A body's features as one Gaussian for each class, all of one covariance, and the linear classifier that follows."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,22 @@ SHRINKAGE = 1e-4  # share of the mean variance in every covariance that is inver
 class Gaussians(NamedTuple):
     means: Matrix  # [class, feature]
     covariance: Matrix  # [feature, feature]
+
+
+def write_triangle(covariance: Matrix) -> Vector:
+    """Its rows, each from the diagonal on."""
+    return covariance[np.triu_indices(len(covariance))].astype(np.float32)
+
+
+def read_triangle(triangle: Matrix) -> Vector:
+    n_rows = count_rows(triangle)
+    covariance = np.zeros((n_rows, n_rows), np.float32)
+    covariance[np.triu_indices(n_rows)] = triangle
+    return covariance + np.triu(covariance, 1).T
+
+
+def count_rows(triangle: Matrix) -> int:
+    return math.isqrt(2 * triangle.size)  # n rows have n (n + 1) / 2 numbers
 
 
 def class_means(features: Vector, labels: Labels, n_classes: int) -> NDArray[np.float64]:

@@ -37,7 +37,7 @@ def thin_out(vector: Vector, layout: Layout, part: Part, energy: float) -> Thin:
 def fill_out(thin: Thin, layout: Layout, part: Part) -> Vector:
     """[entry of the part]"""
     whole, start = list[Vector](), 0
-    for piece, rank in zip(pieces_of(layout, part), thin.ranks.tolist(), strict=True):
+    for (piece, _), rank in zip(layout.locate(part), thin.ranks.tolist(), strict=True):
         n_places, n_rows, n_columns = as_matrices(piece) if rank else (0, 0, 0)
         n_left, n_right = n_places * n_rows * rank, n_places * rank * n_columns
         size = n_left + n_right if rank else piece.stop - piece.start
@@ -51,10 +51,6 @@ def fill_out(thin: Thin, layout: Layout, part: Part) -> Vector:
     return np.concatenate(whole).astype(np.float32)
 
 
-def pieces_of(layout: Layout, part: Part) -> list[Piece]:
-    return [piece for piece in layout.pieces if part.mask[piece.start]]
-
-
 def as_matrices(piece: Piece) -> tuple[int, int, int]:
     """Places of a kernel, output and input channels; a layer that is no convolution has one place."""
     n_out, n_in, *sides = piece.shape
@@ -63,10 +59,9 @@ def as_matrices(piece: Piece) -> tuple[int, int, int]:
 
 def cut(vector: Vector, layout: Layout, part: Part) -> tuple[list[Vector], list[Vector | None]]:
     """The part's pieces, and each as matrices [place, row, column]; None where it is a plain vector."""
-    segments, matrices, start = list[Vector](), list[Vector | None](), 0
-    for piece in pieces_of(layout, part):
-        segment = vector[start : start + piece.stop - piece.start]
-        start += segment.size
+    segments, matrices = list[Vector](), list[Vector | None]()
+    for piece, place in layout.locate(part):
+        segment = vector[place]
         segments.append(segment)
         if len(piece.shape) < 2:
             matrices.append(None)

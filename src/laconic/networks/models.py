@@ -1,13 +1,13 @@
 """Networks by name. Each is a body that turns an example into features, and a head that turns these into logits."""
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from itertools import pairwise
 from math import prod
 
 import torch
 from torch import Tensor, nn
 
+from laconic.importing import import_class
 from laconic.networks.mobile import EFFICIENTNET, MOBILENET_V2, inverted_body, shuffled_body
 from laconic.networks.pooling import HalfReLU
 
@@ -15,8 +15,12 @@ Maker = Callable[[tuple[int, ...], int], nn.Module]
 SMALL_IMAGE = 20  # pixels; convolutions without padding leave nothing of a smaller one
 
 
-class Network(nn.Module):
-    """What every model here is; one of your own needs only a forward and a last layer called head."""
+class BodyAndHead(nn.Module):
+    """What every model here is; one of your own needs only a forward and a last layer called head.
+
+    A forward gets float32: [example, feature], or images as torch has them, [example, channel, row, column], whose one
+    channel a grey one has too. Pixels with a known peak come as -1 to 1.
+    """
 
     def __init__(self, body: nn.Module, input_shape: tuple[int, ...], n_classes: int) -> None:
         super().__init__()
@@ -38,23 +42,25 @@ def make_module(name: str, input_shape: tuple[int, ...], n_classes: int, n_featu
 
     n_features: of what the head gets, whatever the body makes; 0: as the body makes it.
     """
-    if name in MODELS:
-        maker = MODELS[name]
-    elif ":" in name:
-        module, _, attribute = name.partition(":")
-        try:
-            maker = getattr(import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise ValueError(f'model "{name}" is not to be had ({error}); write package.module:Class') from error
-    else:
-        raise ValueError(f'model "{name}" is unknown; there are {", ".join(MODELS)}, or package.module:Class')
+    maker = find_maker(name)
     try:
         made = maker(input_shape, n_classes)
-        if n_features and isinstance(made, Network):
+        if n_features and isinstance(made, BodyAndHead):
             made.resize_features(n_features)
         return made
     except RuntimeError as error:  # torch's, of shapes
         raise ValueError(f'model "{name}" takes no examples of shape {input_shape}: {error}') from error
+
+
+def find_maker(name: str) -> Maker:
+    if name in MODELS:
+        return MODELS[name]
+    if ":" not in name:
+        raise ValueError(f'model "{name}" is unknown; there are {", ".join(MODELS)}, or package.module:Class')
+    try:
+        return import_class(name)
+    except ValueError as error:
+        raise ValueError(f"model {error}") from error
 
 
 def choose_model(input_shape: tuple[int, ...]) -> str:
@@ -85,7 +91,7 @@ def multilayer(*hidden: int) -> Maker:
     def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         sizes = (prod(input_shape), *hidden)
         layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(sizes)]
-        return Network(nn.Sequential(nn.Flatten(), *layers), input_shape, n_classes)
+        return BodyAndHead(nn.Sequential(nn.Flatten(), *layers), input_shape, n_classes)
 
     return make
 
@@ -109,7 +115,7 @@ def convolutional(*layers: tuple[int, int, int], hidden: int, leaky: bool = Fals
         body = convolutions(input_shape, layers if is_colour else layers[: len(layers) - deeper], slope)
         if hidden:
             body = nn.Sequential(body, nn.Linear(count_features(body, input_shape), hidden), activation)
-        return Network(body, input_shape, n_classes)
+        return BodyAndHead(body, input_shape, n_classes)
 
     return make
 
@@ -147,7 +153,7 @@ def residual(*widths: int) -> Maker:
         before = (widths[0], *widths)
         blocks = [Block(a, b, 1 if k == 0 else 2) for k, (a, b) in enumerate(zip(before, widths, strict=False))]
         body = nn.Sequential(stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        return Network(body, input_shape, n_classes)
+        return BodyAndHead(body, input_shape, n_classes)
 
     return make
 
@@ -165,7 +171,7 @@ def vgg(*stages: Sequence[int], hidden: Sequence[int]) -> Maker:
         body = nn.Sequential(*parts, nn.Flatten())
         sizes = (count_features(body, input_shape), *hidden)
         layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(sizes)]
-        return Network(nn.Sequential(body, *layers), input_shape, n_classes)
+        return BodyAndHead(nn.Sequential(body, *layers), input_shape, n_classes)
 
     return make
 
@@ -173,7 +179,7 @@ def vgg(*stages: Sequence[int], hidden: Sequence[int]) -> Maker:
 def mobile(stages: Sequence[tuple[int, int, int, int, int]], n_last: int, *, squeeze: bool = False) -> Maker:
     def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         body = inverted_body(example_tensor_shape(input_shape)[0], stages, n_last, squeeze=squeeze)
-        return Network(body, input_shape, n_classes)
+        return BodyAndHead(body, input_shape, n_classes)
 
     return make
 
@@ -181,7 +187,7 @@ def mobile(stages: Sequence[tuple[int, int, int, int, int]], n_last: int, *, squ
 def shuffled(widths: Sequence[int], n_blocks: Sequence[int], n_last: int) -> Maker:
     def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         body = shuffled_body(example_tensor_shape(input_shape)[0], widths, n_blocks, n_last)
-        return Network(body, input_shape, n_classes)
+        return BodyAndHead(body, input_shape, n_classes)
 
     return make
 

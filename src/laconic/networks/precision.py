@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from laconic.networks.vector import Vector
 
 LIMITS = {"int8": 127, "int4": 7}
+DTYPES = {"fp32": np.float32, "fp16": np.float16}  # of what has no rows to scale by
 
 
 class Packed(NamedTuple):
@@ -37,6 +38,18 @@ def unpack(packed: Packed, row_starts: NDArray[np.int64]) -> Vector:
     assert packed.scales is not None
     values: Vector = packed.levels * spread(packed.scales, row_starts, packed.levels.size)
     return values
+
+
+def check_packed(packed: Packed, row_starts: NDArray[np.int64], n_entries: int) -> None:
+    """ValueError unless it is in exactly one form, and that of the right size."""
+    exact, levels, scales = packed
+    if (exact is None) == (levels is None) or (levels is None) != (scales is None):
+        came = [name for name, part in packed._asdict().items() if part is not None]
+        raise ValueError(f"{' and '.join(came) or 'nothing'} came; exact, or levels and scales, were expected")
+    sizes = {"exact": n_entries, "levels": n_entries, "scales": len(row_starts)}
+    for name, part in packed._asdict().items():
+        if part is not None and part.shape != (sizes[name],):
+            raise ValueError(f"{name} has shape {part.shape}, {(sizes[name],)} was expected")
 
 
 def spread(scales: NDArray[np.floating[Any]], row_starts: NDArray[np.int64], size: int) -> Vector:

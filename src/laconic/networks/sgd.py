@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
+from laconic.networks.models import find_maker
 from laconic.networks.vector import Layout, Live, Spec, Vector, layout, live, readable, start_vector
 
 Indices = NDArray[np.int64]
@@ -23,7 +24,8 @@ Kept = Literal["fp32", "fp16", "int8", "int4"]
 class Training:
     """The settings that all methods on networks have."""
 
-    model: str = "auto"  # laconic list models, or package.module:Class made as Class(input_shape, n_classes)
+    # laconic list models, or module:Class of your own, made as Class(input_shape, n_classes): see models.BodyAndHead
+    model: str = "auto"
     head: str = "head"  # name of the last layer, for a model of your own
     epochs: int = 1  # over a client's own examples, each round
     steps: int = 0  # mini-batches a round instead of epochs; 0: epochs count
@@ -37,7 +39,16 @@ class Training:
     up: Kept = "fp32"  # precision of the changes that clients send
     init_seed: int = 0  # the first weights follow from it at both ends, at no bytes
 
+    @property
+    def shares_statistics(self) -> bool:
+        return self.statistics == "shared"
+
     def __post_init__(self) -> None:
+        if self.model != "auto":
+            try:
+                find_maker(self.model)  # before data are loaded
+            except ValueError as error:
+                raise ValueError(f'method.training.model = "{self.model}": {error}') from error
         for name, least in {"epochs": 1, "steps": 0, "batch": 1, "momentum": 0, "decay": 0, "init_seed": 0}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"method.training.{name} = {getattr(self, name)} must be at least {least}")

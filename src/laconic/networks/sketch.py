@@ -52,6 +52,10 @@ def signs(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     return values >= 0
 
 
+def as_numbers(signs: NDArray[np.bool_]) -> Vector:
+    return np.where(signs, np.float32(1), np.float32(-1))
+
+
 def rotate(vector: NDArray[np.floating[Any]], seed: int) -> Vector:
     """[padded(len(vector))] of the same length and nearly normal; unrotate takes it back."""
     mixed = _mix(_sized(vector, np.size(vector)), seed)

@@ -59,9 +59,8 @@ class Part:
     """Some entries of the vector, whole pieces."""
 
     mask: NDArray[np.bool_]  # [entry of the vector]
-    row_starts: NDArray[
-        np.int64
-    ]  # in the part: where each output channel's or neuron's entries begin; a statistic's too
+    # in the part: where each output channel's or neuron's entries begin; a statistic's too
+    row_starts: NDArray[np.int64]
 
     @cached_property
     def size(self) -> int:
@@ -79,6 +78,12 @@ class Part:
         if self.stretch is None:
             return values[self.mask[: values.size]]
         return values[self.stretch].copy()
+
+    def put(self, values: Vector, into: Vector) -> Vector:
+        """A copy of `into` with these as its entries."""
+        vector = into.copy()
+        vector[self.mask if self.stretch is None else self.stretch] = values
+        return vector
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,15 @@ class Layout:
             starts += range(end, end + piece.stop - piece.start, (piece.stop - piece.start) // n_rows)
             end += piece.stop - piece.start
         return Part(mask, np.array(starts, np.int64))
+
+    def locate(self, part: Part) -> list[tuple[Piece, slice]]:
+        """The pieces that make up a part, and where each lies in it."""
+        found, stop = [], 0
+        for piece in self.pieces:
+            if part.mask[piece.start]:
+                start, stop = stop, stop + piece.stop - piece.start
+                found.append((piece, slice(start, stop)))
+        return found
 
 
 class Live:
@@ -281,6 +295,11 @@ def live(spec: Spec, role: str = "") -> Live:
 @lru_cache(64)
 def layout(spec: Spec) -> Layout:
     return live(spec).layout
+
+
+@lru_cache(64)
+def find_part(spec: Spec, *, body: bool = True, head: bool = True, norms: bool = True, statistics: bool = True) -> Part:
+    return layout(spec).part(body=body, head=head, norms=norms, statistics=statistics)
 
 
 def count_head_inputs(spec: Spec) -> int:

@@ -21,7 +21,7 @@ from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.averaging import find_part
 from laconic.algorithms.networks.prototyping import choose_specs
 from laconic.networks import Network, Part, Spec, Training, Vector
-from laconic.networks.duet import Voices, diverge, fit_both
+from laconic.networks.duet import Answers, diverge, fit_both
 from laconic.networks.lowrank import Thin, fill_out, thin_out
 from laconic.wire import Floats, Ints, Message
 
@@ -127,7 +127,7 @@ class FedKD(Algorithm):
         thin = thin_out(client.common.vector[part.mask], layout, part, self.energy(site.round))
         return Sent(*thin, n_examples=len(site.train.y))
 
-    def teach_each_other(self, voices: Voices, bridge: Tensor) -> Tensor:
+    def teach_each_other(self, voices: Answers, bridge: Tensor) -> Tensor:
         """What one network learns from the other counts the less, the worse both do."""
         own, aux = voices.logits, voices.aux_logits
         own_loss, aux_loss = F.cross_entropy(own, voices.labels), F.cross_entropy(aux, voices.labels)

@@ -19,7 +19,7 @@ from laconic.algorithms.networks import averaging
 from laconic.algorithms.networks.averaging import Server, Update, Weights, find_part, merge, offer, start_server
 from laconic.algorithms.networks.prototyping import choose_specs
 from laconic.networks import Network, Part, Spec, Training
-from laconic.networks.duet import Voices, diverge, fit_both
+from laconic.networks.duet import Answers, diverge, fit_both
 from laconic.wire import Message
 
 
@@ -83,7 +83,7 @@ class FML(Algorithm):
         )
         return averaging.tell_change(client.common, common, part, 1, self.training)
 
-    def teach_each_other(self, voices: Voices, _: Tensor) -> Tensor:
+    def teach_each_other(self, voices: Answers, _: Tensor) -> Tensor:
         own, aux = voices.logits, voices.aux_logits
         mine = self.own_share * F.cross_entropy(own, voices.labels) + (1 - self.own_share) * diverge(aux, own)
         theirs = self.aux_share * F.cross_entropy(aux, voices.labels) + (1 - self.aux_share) * diverge(own, aux)
