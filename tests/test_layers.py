@@ -9,12 +9,13 @@ ROOT = Path(laconic.__file__).parent
 # a part of the library -> the parts it may import, beside itself
 MAY_IMPORT: dict[str, set[str]] = {
     "importing": set(),
+    "trial": set(),
     "wire": set(),
-    "tsetlin": set(),
-    "networks": {"importing"},
+    "tsetlin": {"trial"},
+    "networks": {"importing", "trial"},
     "data": set(),
     "aggregate": set(),
-    "linear": set(),
+    "linear": {"trial"},
     "state": set(),
     "algorithm": {"wire", "aggregate"},
     "algorithms": {"algorithm", "wire", "tsetlin", "networks", "aggregate", "linear"},

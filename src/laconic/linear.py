@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic import trial
+
 Matrix = NDArray[np.float64]
 Block = tuple[NDArray[Any], ...]  # rows and columns of a head, as np.ix_ gives them
 GRID_BITS = 24  # products of such features with this grid add up exactly in float64 below 2^24
@@ -70,7 +72,7 @@ def train(head: Matrix, lesson: Lesson, *, steps: int, rate: float, decay: float
     """
     rate /= lesson.features.shape[1]
     loss, slope = judge(head, lesson)
-    for _ in range(steps):
+    for _ in trial.some(iter(range(steps)), steps, "step of a linear head"):
         ahead = snap(head - rate * (slope + decay * head))
         loss_ahead, slope_ahead = judge(ahead, lesson)
         if loss_ahead > loss:

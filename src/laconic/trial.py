@@ -2,13 +2,14 @@
 
 Loops of training ask here which of their turns to take. Unless something is being tried out that is all of them, at no
 cost. During a trial they take turns while there is time, and what the others would have taken is worked out from these.
+Something is always trained, if less than a turn: what is sent of a model that did not move takes next to no bytes.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TypeVar
@@ -16,7 +17,6 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LEAST_TURNS = 3  # of each kind, time or not; the first is warming up
-PIECE = 50  # units, where work is done in pieces and not in turns
 
 
 class Trial:
@@ -24,7 +24,7 @@ class Trial:
 
     def __init__(self, seconds: float) -> None:
         self.seconds_left = seconds
-        self._taken: dict[str, list[float]] = {}  # kind -> seconds of each unit, those of a piece as one mean
+        self._taken: dict[str, list[float]] = {}  # kind -> seconds of each turn
         self._n_skipped: Counter[str] = Counter()
         self._lock = threading.Lock()  # clients train on threads
 
@@ -34,40 +34,29 @@ class Trial:
         with self._lock:
             return sum(n * self._mean(kind) for kind, n in self._n_skipped.items())
 
-    def some(self, turns: Iterator[T], n_due: int, kind: str) -> Iterator[T]:
+    def some(self, turns: Iterator[T], n_due: int, kind: str, shorten: Callable[[T], T]) -> Iterator[T]:
         n_taken = 0
         while n_taken < n_due and self._has_time(kind):
             started = perf_counter()
-            for turn in turns:
-                yield turn
-                break
-            else:
-                return
+            yield next(turns)
             n_taken += 1
-            self._note(kind, perf_counter() - started, 1)
+            self._note(kind, perf_counter() - started)
+        if n_due and not n_taken:
+            yield shorten(next(turns))
         self._skip(kind, n_due - n_taken)
-
-    @contextmanager
-    def share(self, n_due: int, kind: str) -> Iterator[int]:
-        n_now = min(n_due, PIECE) if self._has_time(kind) else 0
-        started = perf_counter()
-        yield n_now
-        if n_now:
-            self._note(kind, perf_counter() - started, n_now)
-        self._skip(kind, n_due - n_now)
 
     def _has_time(self, kind: str) -> bool:
         with self._lock:
             return self.seconds_left > 0 or len(self._taken.get(kind, ())) < LEAST_TURNS
 
-    def _note(self, kind: str, seconds: float, n_units: int) -> None:
+    def _note(self, kind: str, seconds: float) -> None:
         with self._lock:
-            self._taken.setdefault(kind, []).append(seconds / n_units)
+            self._taken.setdefault(kind, []).append(seconds)
             self.seconds_left -= seconds
 
-    def _skip(self, kind: str, n_units: int) -> None:
+    def _skip(self, kind: str, n_turns: int) -> None:
         with self._lock:
-            self._n_skipped[kind] += n_units
+            self._n_skipped[kind] += n_turns
 
     def _mean(self, kind: str) -> float:
         taken = self._taken.get(kind, [])
@@ -89,16 +78,10 @@ def trying(seconds: float) -> Iterator[Trial]:
         _current = None
 
 
-def some(turns: Iterator[T], n_due: int, kind: str) -> Iterator[T]:
-    """All turns; in a trial, as many as there is time for. Turns of one kind take about as long as each other."""
-    return turns if _current is None else _current.some(turns, n_due, kind)
+def is_under_way() -> bool:
+    return _current is not None
 
 
-@contextmanager
-def share(n_due: int, kind: str) -> Iterator[int]:
-    """Of work that is done in one piece: how many of its units to do."""
-    if _current is None:
-        yield n_due
-    else:
-        with _current.share(n_due, kind) as n_now:
-            yield n_now
+def some(turns: Iterator[T], n_due: int, kind: str, shorten: Callable[[T], T] = lambda turn: turn) -> Iterator[T]:
+    """All turns; in a trial, as many as there is time for, or a shortened one. All of a kind take about as long."""
+    return turns if _current is None else _current.some(turns, n_due, kind, shorten)

@@ -40,9 +40,9 @@ class LocalFleet(BaseFleet):
             for future in futures:
                 future.cancel()
 
-    def states(self) -> list[Any]:
-        """Every client's, as it is now."""
-        return [self._host.state(client) for client in self.everyone]
+    def state(self, client: ClientId) -> Any:
+        """As it is now."""
+        return self._host.state(client)
 
     def _save_clients(self, round: int) -> dict[int, str]:
         return self._host.ends.save(round)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
+from laconic import trial
 from laconic.networks.models import find_maker
 from laconic.networks.vector import Layout, Live, Spec, Vector, layout, live, readable, start_vector
 
@@ -128,7 +129,8 @@ def fit(
     weights, gradient = module.weights[where], module.gradient[where]
     speed = torch.zeros_like(weights) if training.momentum else None
     rounds = training.epochs if epochs is None else epochs
-    for places in batches(len(examples[1]), rng, training.batch, rounds, training.steps if epochs is None else 0):
+    steps = training.steps if epochs is None else 0
+    for places in batches(len(examples[1]), rng, training.batch, rounds, steps, of=part):
         value = push_back(module, network, examples, places, loss)
         if adjust is not None:
             adjust(module.weights, module.gradient)
@@ -171,17 +173,21 @@ def open_network(network: Network, *, is_training: bool) -> Live:
     return module
 
 
-def batches(n_examples: int, rng: np.random.Generator, size: int, epochs: int, steps: int = 0) -> Iterator[Indices]:
-    """Each epoch in an order of its own; steps: so many in all, however many epochs that takes."""
-    n_given = 0
-    while n_examples and (n_given < steps if steps else epochs > 0):
+def batches(
+    n_examples: int, rng: np.random.Generator, size: int, epochs: int, steps: int = 0, *, of: str = "all"
+) -> Iterator[Indices]:
+    """Each epoch in an order of its own; steps: so many in all, however many epochs that takes. of: what is trained."""
+    n_due = (steps or epochs * -(-n_examples // size)) if n_examples else 0
+    drawn = draw_batches(n_examples, rng, size, n_due)
+    return trial.some(drawn, n_due, f"batch of {of}", lambda places: places[:2])
+
+
+def draw_batches(n_examples: int, rng: np.random.Generator, size: int, n_due: int) -> Iterator[Indices]:
+    while n_due > 0:
         order = rng.permutation(n_examples)
-        for start in range(0, n_examples, size):
-            if steps and n_given == steps:
-                return
+        for start in range(0, n_examples, size)[:n_due]:
             yield order[start : start + size]
-            n_given += 1
-        epochs -= 1
+        n_due -= -(-n_examples // size)
 
 
 # ---------------------------------------------------------------- prediction

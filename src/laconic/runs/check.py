@@ -1,10 +1,8 @@
-"""What a run will cost, before it: a trial of two rounds, with one or two local epochs where the method has epochs."""
+"""What a run will cost, before it: two rounds in which training is only tried out, for a second or two in all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +10,20 @@ import numpy as np
 
 from laconic.algorithm import Site
 from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData, Parts
 from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.prepare import Prepared, prepare
-from laconic.runs.run import play
+from laconic.simulation import Federation, federate
 from laconic.state import freeze
-from laconic.wire import Ledger
+from laconic.trial import trying
 
 if TYPE_CHECKING:
     from laconic.runs.config import Config
 
-ROUNDS = 2  # of a trial; in the first every client is new
+TRAIN_SECONDS = 0.7  # of training in each of the two rounds
+MOST_TESTED = 200  # examples of one client, to see how long a prediction takes
+N_TESTED = 3  # clients
 
 
 def check(config: Config, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
@@ -31,15 +31,27 @@ def check(config: Config, say: Callable[[str], None] = lambda line: None) -> dic
     prepared = prepare(config)
     config = keep_budget(config, prepared.task, say)
     say("trying two rounds with next to no training")
-    n_epochs = getattr(config.method, "epochs", 1)
-    ledger, seconds = try_out(config, prepared, 1)
-    if n_epochs > 1:
-        per_epoch = max(0.0, try_out(config, prepared, 2)[1] - seconds)
-        seconds += per_epoch * (n_epochs - 1)
-    up, down = (ledger.total(direction=way) for way in ("up", "down"))
+    untested = [(train, val, val._replace(x=val.x[:0], y=val.y[:0])) for train, val, _ in list_clients(prepared)]
+    conditions = Conditions(config.fleet.participation)
+    seconds: list[float] = []  # of the start, the first round and a regular one
+    with (
+        federate(
+            config.method, prepared.task, ClientData.of(untested), config.seed,
+            workers=config.fleet.n_workers, conditions=conditions,
+        ) as federation,
+        trying(TRAIN_SECONDS) as trial,
+    ):  # fmt: skip
+        for number in range(3):
+            skipped, trial.seconds_left = trial.skipped_seconds, TRAIN_SECONDS
+            played = federation.play(number, is_evaluated=True)
+            seconds.append(played.seconds + (trial.skipped_seconds - skipped) / config.fleet.n_workers)
+        up, down = (federation.fleet.ledger.total(direction=way) for way in ("up", "down"))
+        test_seconds = time_tests(federation, config, prepared) / config.fleet.n_workers
     train, val, _ = prepared.source.at(0, 0)
     state = config.method.start_client(prepared.task, Site(0, 0, train, val, np.random.default_rng(0)))
     n_held = prepared.task.n_clients if config.fleet.state == "memory" else config.fleet.n_workers
+    start_seconds, first_seconds, round_seconds = seconds
+    n_tests = -(-config.rounds // config.evaluate_every)
     return {
         "method": config.method_name,
         "clients": prepared.task.n_clients,
@@ -49,21 +61,28 @@ def check(config: Config, say: Callable[[str], None] = lambda line: None) -> dic
         "paper_download_bytes": down.paper_bits / 8,
         "most_bytes_per_client": most_bytes(config.method, prepared.task),
         "memory_bytes": len(freeze({"state": state})) * n_held,
-        "seconds_per_round": seconds,
-        "seconds_total": seconds * config.rounds,
+        "seconds_first_round": start_seconds + first_seconds + test_seconds,
+        "seconds_per_round": round_seconds + test_seconds,
+        "seconds_total": start_seconds + first_seconds + (config.rounds - 1) * round_seconds + n_tests * test_seconds,
     }
 
 
-def try_out(config: Config, prepared: Prepared, epochs: int) -> tuple[Ledger, float]:
-    """The last round's ledger and seconds; a method without epochs runs as it is."""
-    has_epochs = hasattr(config.method, "epochs")
-    method = replace(config.method, **{"epochs": epochs}) if has_epochs else config.method
-    home = Home(method, prepared.task, prepared.source, config.seed)
-    conditions = Conditions(config.fleet.participation)
-    with closing(LocalFleet(home, conditions, lambda what, done, total: None, config.fleet.n_workers)) as fleet:
-        server = None
-        for number in range(ROUNDS + 1):
-            started = perf_counter()
-            fleet.begin(number)
-            server, _ = play(method, prepared.task, server, fleet, is_evaluated=True)
-        return fleet.ledger, perf_counter() - started
+def list_clients(prepared: Prepared) -> list[Parts]:
+    """As they are in the first round."""
+    return [prepared.source.at(client, 0) for client in range(prepared.task.n_clients)]
+
+
+def time_tests(federation: Federation, config: Config, prepared: Prepared) -> float:
+    """Seconds of testing every client, one after the other; some of the examples of some clients are tried."""
+    assert isinstance(federation.fleet, LocalFleet)
+    place = {"test": 2, "validation": 1}[config.data.tested]
+    tests = [parts[place] for parts in list_clients(prepared)]
+    most = sorted(range(len(tests)), key=lambda client: -len(tests[client].y))[: N_TESTED + 1]
+    seconds, n_tried = 0.0, 0
+    for number, client in enumerate(most):
+        state, x = federation.fleet.state(client), tests[client].x[:MOST_TESTED]
+        started = perf_counter()
+        federation.algorithm.predict(state, x)
+        if number or len(most) == 1:  # the first is warming up
+            seconds, n_tried = seconds + perf_counter() - started, n_tried + len(x)
+    return seconds / max(n_tried, 1) * sum(len(test.y) for test in tests)

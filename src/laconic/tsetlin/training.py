@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from laconic import trial
 from laconic.tsetlin import balance, kernels
 from laconic.tsetlin.geometry import geometry
 from laconic.tsetlin.machine import Machine
@@ -19,6 +20,7 @@ from laconic.tsetlin.threads import workers
 logger = logging.getLogger(__name__)
 _compiling = Lock()
 
+TRIED_AT_ONCE = 50  # samples, in a trial
 EVENTS_PER_CHUNK = 1 << 20  # bounds training's memory, whatever the number of epochs
 
 
@@ -42,6 +44,39 @@ def fit(
     The result depends on machine, data and rng alone. Classes train in parallel; a coalesced machine has one bank and
     trains on one thread.
     """
+    if trial.is_under_way():
+        _try_out(machine, np.asarray(x), np.asarray(y), rng, epochs, negatives)
+    else:
+        _fit(machine, x, y, rng, epochs=epochs, negatives=negatives, threads=threads, on_epoch=on_epoch)
+
+
+def _try_out(
+    machine: Machine,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    rng: np.random.Generator,
+    epochs: int,
+    negatives: ArrayLike | None,
+) -> None:
+    """As many samples as there is time for, a few at a time."""
+    starts = [start for _ in range(epochs) for start in range(0, len(y), TRIED_AT_ONCE)]
+    pieces = (slice(start, start + TRIED_AT_ONCE) for start in starts)
+    few = slice(0, TRIED_AT_ONCE // 10)
+    for some in trial.some(pieces, len(starts), "samples of a Tsetlin Machine", lambda _: few):
+        _fit(machine, x[some], y[some], rng, epochs=1, negatives=negatives, threads=1, on_epoch=None)
+
+
+def _fit(
+    machine: Machine,
+    x: ArrayLike | Packed,
+    y: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    epochs: int,
+    negatives: ArrayLike | None,
+    threads: int,
+    on_epoch: Callable[[int], None] | None,
+) -> None:
     packed = pack(machine.shape, x)
     labels = _check_labels(y, len(packed), machine.n_classes)
     drawn_from = _check_negatives(negatives, labels, machine.n_classes)

@@ -1,0 +1,33 @@
+"""What `laconic check` foretells."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from laconic.runs.check import check
+from laconic.runs.config import read_config
+from laconic.runs.run import run
+
+
+def test_a_network_is_not_trained_in_full_to_tell_how_long_that_takes() -> None:
+    found = check(read_config(None, ["method.name=fedavg", "method.training.epochs=1000000"]))
+    assert found["seconds_per_round"] > 10_000
+    assert found["upload_bytes"] > 100_000  # something was trained, so that there are changes to send
+
+
+def test_what_is_done_once_is_counted_once() -> None:
+    found = check(read_config(None, ["method.name=clausepool", "method.epochs=3000", "rounds=100"]))
+    assert found["seconds_first_round"] > 10 * found["seconds_per_round"]
+    assert found["seconds_total"] < found["seconds_first_round"] + 100 * found["seconds_per_round"]
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedtm", "clausepool", "fedproto", "fedpurin"])
+def test_bytes_of_a_round_are_foretold_within_a_factor_of_two(method: str, tmp_path: Path) -> None:
+    config = read_config(None, [f"method.name={method}", "rounds=2"])
+    found = check(config)
+    run(config, tmp_path / "run")
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    for key in ("upload_bytes", "download_bytes"):
+        assert last[key] / 2 < found[key] < last[key] * 2
+    assert found["paper_upload_bytes"] == last["paper_upload_bytes"]
