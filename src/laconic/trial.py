@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TypeVar
@@ -28,11 +28,15 @@ class Trial:
         self._n_skipped: Counter[str] = Counter()
         self._lock = threading.Lock()  # clients train on threads
 
-    @property
-    def skipped_seconds(self) -> float:
-        """What was left out so far, had it been done one after the other."""
+    def take_skipped(self) -> Counter[str]:
+        """How many turns of each kind were left out since the last call."""
         with self._lock:
-            return sum(n * self._mean(kind) for kind, n in self._n_skipped.items())
+            skipped, self._n_skipped = self._n_skipped, Counter()
+            return skipped
+
+    def foretell(self, n_turns: Mapping[str, int]) -> float:
+        """Seconds that so many turns of each kind take, one after the other."""
+        return sum(n * self._mean(kind) for kind, n in n_turns.items())
 
     def some(self, turns: Iterator[T], n_due: int, kind: str, shorten: Callable[[T], T]) -> Iterator[T]:
         n_taken = 0

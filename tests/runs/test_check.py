@@ -13,7 +13,7 @@ from laconic.runs.run import run
 def test_a_network_is_not_trained_in_full_to_tell_how_long_that_takes() -> None:
     found = check(read_config(None, ["method.name=fedavg", "method.training.epochs=1000000"]))
     assert found["seconds_per_round"] > 10_000
-    assert found["upload_bytes"] > 100_000  # something was trained, so that there are changes to send
+    assert found["upload_bytes"] > 50_000  # something was trained, so that there are changes to send
 
 
 def test_what_is_done_once_is_counted_once() -> None:
@@ -23,11 +23,15 @@ def test_what_is_done_once_is_counted_once() -> None:
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedtm", "clausepool", "fedproto", "fedpurin"])
-def test_bytes_of_a_round_are_foretold_within_a_factor_of_two(method: str, tmp_path: Path) -> None:
-    config = read_config(None, [f"method.name={method}", "rounds=2"])
+def test_bytes_of_a_round_are_those_of_a_real_one_where_there_is_time_to_train(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laconic.runs.check.TRAIN_SECONDS", 600.0)
+    small = ["method.epochs=2"] if method in ("fedtm", "clausepool") else []
+    config = read_config(None, [f"method.name={method}", "rounds=2", *small])
     found = check(config)
     run(config, tmp_path / "run")
     last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    is_close = 1.5 if small else 1.0  # a machine that is trained in pieces ends a little different
     for key in ("upload_bytes", "download_bytes"):
-        assert last[key] / 2 < found[key] < last[key] * 2
-    assert found["paper_upload_bytes"] == last["paper_upload_bytes"]
+        assert last[key] / is_close <= found[key] <= last[key] * is_close

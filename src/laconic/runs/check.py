@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ def check(config: Config, say: Callable[[str], None] = lambda line: None) -> dic
     say("trying two rounds with next to no training")
     untested = [(train, val, val._replace(x=val.x[:0], y=val.y[:0])) for train, val, _ in list_clients(prepared)]
     conditions = Conditions(config.fleet.participation)
-    seconds: list[float] = []  # of the start, the first round and a regular one
+    played: list[tuple[float, Counter[str]]] = []  # seconds, and turns left out, of the start and the two rounds
     with (
         federate(
             config.method, prepared.task, ClientData.of(untested), config.seed,
@@ -42,15 +43,15 @@ def check(config: Config, say: Callable[[str], None] = lambda line: None) -> dic
         trying(TRAIN_SECONDS) as trial,
     ):  # fmt: skip
         for number in range(3):
-            skipped, trial.seconds_left = trial.skipped_seconds, TRAIN_SECONDS
-            played = federation.play(number, is_evaluated=True)
-            seconds.append(played.seconds + (trial.skipped_seconds - skipped) / config.fleet.n_workers)
+            trial.seconds_left = TRAIN_SECONDS
+            played.append((federation.play(number, is_evaluated=True).seconds, trial.take_skipped()))
         up, down = (federation.fleet.ledger.total(direction=way) for way in ("up", "down"))
         test_seconds = time_tests(federation, config, prepared) / config.fleet.n_workers
     train, val, _ = prepared.source.at(0, 0)
     state = config.method.start_client(prepared.task, Site(0, 0, train, val, np.random.default_rng(0)))
     n_held = prepared.task.n_clients if config.fleet.state == "memory" else config.fleet.n_workers
-    start_seconds, first_seconds, round_seconds = seconds
+    n_workers = config.fleet.n_workers
+    start_seconds, first_seconds, round_seconds = (spent + trial.foretell(left) / n_workers for spent, left in played)
     n_tests = -(-config.rounds // config.evaluate_every)
     return {
         "method": config.method_name,
