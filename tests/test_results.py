@@ -3,7 +3,6 @@
 import importlib
 import re
 import shlex
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,8 +12,9 @@ from laconic.runs.config import read_config
 from laconic.runs.plan import plan_comparison
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-pages = importlib.import_module("pages")
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(ROOT / "benchmarks"))
+    pages = importlib.import_module("pages")
 
 INDEX = (pages.RESULTS / "README.md").read_text("utf-8")
 PAGES = {path.stem: path.read_text("utf-8") for path in sorted(pages.RESULTS.glob("*.md")) if path.name != "README.md"}
