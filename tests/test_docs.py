@@ -1,5 +1,6 @@
-"""The documentation keeps up with the registry."""
+"""The documentation keeps up with the registry, and its links lead somewhere."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from laconic.algorithms import METHODS
 
 ROOT = Path(__file__).parent.parent
+MARKDOWN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PAGES = {page.name: page.read_text("utf-8") for page in (ROOT / "docs" / "methods").glob("*.md")}
 
 
@@ -19,3 +21,22 @@ def test_every_method_has_a_page_whose_title_names_it(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_readme_names_every_method(method: str) -> None:
     assert f"`{method}`" in (ROOT / "README.md").read_text("utf-8")
+
+
+def anchors(text: str) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    plain = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_that_there_are(page: Path) -> None:
+    text = re.sub(r"^```.*?^```|^    .*?$|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file.read_text("utf-8")), target

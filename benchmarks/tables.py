@@ -1,0 +1,285 @@
+"""How the tables of docs/results are made: each has a header and a function from its JSON to the cells of its rows.
+
+Percent are of test examples, a kB is 1000 bytes; ± beside a difference is the standard error of its mean over seeds,
+beside an accuracy the standard deviation over seeds. pages.py calls these and writes the pages.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from statistics import fmean, stdev
+from typing import Any
+
+Rows = Iterator[list[str]]
+Make = Callable[[Any], Rows]
+TABLES: dict[str, tuple[str, Make]] = {}  # by name: header and rows
+
+DATA = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
+NOTHING = "–"
+
+
+def table(name: str, header: str) -> Callable[[Make], Make]:
+    return lambda make: TABLES.setdefault(name, (header, make))[1]
+
+
+def link(method: str) -> str:
+    return f"[{method}](../methods/{method}.md)"
+
+
+def number(value: float | None, digits: int = 0, unit: str = "") -> str:
+    return NOTHING if value is None else f"{value:,.{digits}f}{unit}"
+
+
+def signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def megabytes(size: float) -> str:
+    return number(size / 1e6, 3 if size < 1e6 else 1 if size < 1e8 else 0)
+
+
+def sent_kb(run: Any) -> float:
+    """Of one of 100 clients, both ways."""
+    return (run["upload_bytes"] + run["download_bytes"]) / 100 / 1000
+
+
+# -- Tsetlin Machines
+
+
+@table("clausepool", "| clauses a class | alone | own clauses | clausepool | over alone | over own | kB at most | aim")
+def clausepool(file: Any) -> Rows:
+    runs = {run["run"]: run for run in file["twenty_steps"] + file["fashion_mnist"]}
+
+    def three(pattern: str, key: str) -> list[float]:
+        return [runs[pattern.format(seed)][key] for seed in range(3)]
+
+    def mean(pattern: str) -> str:
+        return f"{fmean(three(pattern, 'last')):.2f} ({fmean(three(pattern, 'p10')):.1f})" if pattern else NOTHING
+
+    def gain(pattern: str, other: str) -> str:
+        if not other:
+            return NOTHING
+        gains = [a - b for a, b in zip(three(pattern, "last"), three(other, "last"), strict=True)]
+        return f"{signed(fmean(gains))} ± {stdev(gains) / len(gains) ** 0.5:.2f}"
+
+    for title, offered, pool, alone, own, aim in (
+        ("CIFAR-10, α = 0.1", "1", "ci-q1-{}", "ci-local-{}", "", "84 % in 40 kB"),
+        ("CIFAR-10, α = 0.1", "3", "ci-q3-{}", "ci-local-{}", "", "85.3 % in 115 kB"),
+        ("Fashion-MNIST, α = 0.05", "2", "fm0.05-pool-{}", "local-0.05/seed-{}", "fm0.05-own-{}", "+0.4 in 25 kB"),
+        ("Fashion-MNIST, α = 0.1", "2", "fm0.1-pool-{}", "local-0.1/seed-{}", "fm0.1-own-{}", "+1.2 in 40 kB"),
+        ("Fashion-MNIST, α = 1", "2", "fm1-pool-{}", "local-1/seed-{}", "fm1-own-{}", "+5.5 in 180 kB"),
+    ):
+        most = max(sent_kb(runs[pool.format(seed)]) for seed in range(3))
+        gains = [gain(pool, alone), gain(pool, own)]
+        yield [title, offered, mean(alone), mean(own), mean(pool), *gains, f"{most:.1f}", aim]
+
+
+CS_PFEDTM = {  # runs of Fashion-MNIST are named by these
+    "cs": f"{link('cs-pfedtm')} as published",
+    "csp": "the same, `present_only=true`",
+    "pers": "the same, `mask=false`",
+    "fedtm": f"{link('fedtm')}: one machine for all",
+    "mask": "the same, `mask=true`",
+    "tpfl": link("tpfl"),
+    "local": f"{link('local-tm')}: nothing shared",
+}
+CS_PFEDTM_FOLDERS = {  # of the other runs, where they are not named by their method
+    ("abl", "cs-pfedtm"): "pers",
+    ("abl", "fedtm"): "mask",
+    ("pres", "cs-pfedtm"): "csp",
+    ("pub", "cs-pfedtm"): "cs",
+    ("pub", "local-tm"): "local",
+}
+
+
+@table("cs-pfedtm", "| Fashion-MNIST, α = 0.05 | Fashion-MNIST, α = 0.1 | CIFAR-10, α = 0.05 | CIFAR-10, α = 0.1")
+def cs_pfedtm(file: Any) -> Rows:
+    found: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
+    for key in ("fashion_mnist", "fashion_mnist_e5374b8", "fashion_mnist_a0d93e8", "cifar10_a0d93e8"):
+        for run in file[key]:
+            folder, alpha, rest = re.fullmatch(r"(\w+)-([\d.]+)(.*)", run["run"]).groups()
+            method = run["method"]
+            what = (
+                rest.split("/")[0].split("-")[1] if folder == "fm" else CS_PFEDTM_FOLDERS.get((folder, method), method)
+            )
+            best = run["best"] if "best" in run else 100 * run["accuracy_best"]
+            found["cifar10" if "cifar10" in key else "fashion_mnist", alpha, what].append((best, sent_kb(run)))
+    published = {(p["data"], str(p["alpha"]), p["what"]): f" (paper {p['accuracy']:.2f})" for p in file["published"]}
+    for what, title in CS_PFEDTM.items():
+        cells = [title]
+        for data, alpha in ((data, alpha) for data in ("fashion_mnist", "cifar10") for alpha in ("0.05", "0.1")):
+            best, sent = zip(*found[data, alpha, what], strict=True)
+            size = f", {fmean(sent):.1f} kB" if any(sent) else ""
+            cells.append(f"{fmean(best):.2f} ± {stdev(best):.2f}{size}{published.get((data, alpha, what), '')}")
+        yield cells
+
+
+@table(
+    "fedtm", "| α | published | ours | difference | mean of rounds 16–20 | up: paper's · sent | down: paper's · sent"
+)
+def fedtm(file: Any) -> Rows:
+    for name, run in file.items():
+        data, alpha = name.rsplit("-", 1)
+        rounds = run["rounds"][:20]
+        accuracy = [100 * r["accuracy_pooled"] for r in rounds]
+        theirs = 100 * run["published"]
+        cells = [DATA[data], alpha, f"{theirs:.2f}", f"{accuracy[-1]:.2f}", signed(accuracy[-1] - theirs)]
+        cells.append(f"{fmean(accuracy[15:]):.2f}")
+        for way in ("upload_bytes", "download_bytes"):
+            counted, sent = (fmean(r[key] for r in rounds) / 1e6 for key in (f"paper_{way}", way))
+            cells.append(f"{counted:.3f} · {sent:.3f} MB ({counted / sent:.1f}×)")
+        yield cells
+
+
+@table(
+    "scale",
+    "clients | commit | CPU ms per client-round | peak memory | state on disk, a client | records per client-round",
+)
+def scale(file: Any) -> Rows:
+    for run in file["runs"]:
+        size = [number(run.get("state_kb"), 1, " kB"), number(run.get("record_bytes"), 0, " B")]
+        yield [number(run["clients"]), run["commit"], str(run["cpu_ms"]), f"{run['peak_mb']} MB", *size]
+
+
+ENGINE_COMMITS = ("0e92117", "50425ed", "2e1040d")  # of the present kernels
+ENGINE_JOBS = {  # laconic/bench/jobs.py has them in full; aims for training and prediction
+    "A": ("Fashion-MNIST, adaptive threshold, 5×5 patches, 200 clauses", 80, 180),
+    "B": ("Fashion-MNIST, pixel > 75, 10×10 patches, 100 clauses", 40, 60),
+    "C": ("Fashion-MNIST, flat, 784 bits, 200 clauses", 14, 6),
+    "D": ("20 new machines of 300 images, as B, one epoch", 30, None),
+    "E": ("CIFAR-10, 24 bit layers, 3×3 patches, 200 clauses", 100, 250),
+    "coalesced": ("as A, 2,000 clauses for all classes", 60, 120),
+}
+
+
+@table(
+    "tsetlin",
+    "job | commit | train/s, ours · peer | ratio (aim) | predict/s | ratio (aim) | accuracy | peer's | MB · peer's",
+)
+def tsetlin(file: Any) -> Rows:
+    def speed(run: Any, what: str, aim: int | None, digits: int) -> list[str]:
+        ours, peer, ratio = (run[key] for key in (f"ours_{what}_per_s", f"peer_{what}_per_s", f"{what}_ratio"))
+        return [f"{ours:,.0f} · {peer:,.0f}", f"**{ratio:.{digits}f}×** (≥ {aim})"] if ratio else [NOTHING, NOTHING]
+
+    def accuracy(run: Any, who: str) -> str:
+        mean, error = run[f"{who}_accuracy"], run[f"{who}_accuracy_se"]
+        return f"{mean:.4f} ± {error:.4f}" if mean else NOTHING
+
+    for job, (title, aim_train, aim_predict) in ENGINE_JOBS.items():
+        name = f"{job}: {title}"
+        for run in reversed([r for r in file if (r["job"], r["seeds"]) == (job, 5) and r["commit"] in ENGINE_COMMITS]):
+            speeds = speed(run, "train", aim_train, 1) + speed(run, "predict", aim_predict, 0)
+            memory = f"{run['ours_rss_mb']:.0f} · {run['peer_rss_mb']:.0f}"
+            yield [name, run["commit"], *speeds, accuracy(run, "ours"), accuracy(run, "peer"), memory]
+            name = f"{job}, another run"
+
+
+@table("mnist", "epoch | 1 | 2 | 5 | 10 | 20 | 30 | 40 | 50 | 60 | 70")
+def mnist(file: Any) -> Rows:
+    curve = {point["epoch"]: f"{100 * point['test_accuracy']:.2f}" for point in file["curve"]}
+    yield ["test accuracy, %", *(curve[epoch] for epoch in (1, 2, 5, 10, 20, 30, 40, 50, 60, 70))]
+
+
+# -- networks
+
+
+@table(
+    "networks.speed",
+    "| commit | ours, samples/s | bare loop | serial, as PFLlib | PFLlib's FedAvg | Flower's simulator",
+)
+def networks_speed(file: Any) -> Rows:
+    for run in file["rounds"]:
+        others = [run.get(other) for other in ("loop", "serial", "pfllib", "flower")]
+        cells = [f"{other:,} (**{run['ours'] / other:.2f}**)" if other else NOTHING for other in others]
+        yield [link(run["job"]), run["commit"], number(run["ours"]), *cells]
+
+
+@table(
+    "networks.one_partition", "| Fashion-MNIST % (worst tenth) | kB a client | CIFAR-10 % (worst tenth) | kB a client"
+)
+def networks_one_partition(file: Any) -> Rows:
+    runs = {(run["data"], run["method"]): run for run in file["one_partition"]}
+    methods = [method for data, method in runs if data == "fashion_mnist"]
+    for method in sorted(methods, key=lambda name: -runs["fashion_mnist", name]["accuracy"]):
+        cells = [link(method)]
+        for data in ("fashion_mnist", "cifar10"):
+            run = runs[data, method]
+            sent = 10 * (run["upload_mb"] + run["download_mb"])  # kB of one of 100 clients
+            cells += [f"{run['accuracy']:.2f} ({run['p10']:.1f})", number(sent, int(0 < sent < 100))]
+        yield cells
+
+
+FEDPURIN = ("separate", "fedavg", "fedper", "fedbn", "pfedsd", "fedcac", "fedpurin")
+
+
+@table(
+    "fedpurin.whole_network", "ours · published | CIFAR-10, α = 0.1 | 0.5 | 1.0 | Fashion-MNIST, α = 0.1 | 0.5 | 1.0"
+)
+def fedpurin_whole_network(file: Any) -> Rows:
+    columns = [f"{data}-{alpha}" for data in ("cifar10", "fashion_mnist") for alpha in ("0.1", "0.5", "1.0")]
+    runs = {tuple(run["run"].split("/")): run for run in file["whole_network"]}
+    published = {row["method"]: row for row in file["published"]}
+
+    def cells(method: str, key: str) -> Iterable[float]:
+        return [runs[f"{column}-{method}", method][key] for column in columns]
+
+    for method in FEDPURIN:
+        best = zip(columns, cells(method, "accuracy_best"), strict=True)
+        yield [link(method), *(f"{100 * ours:.1f} · {published[method][column]:.1f}" for column, ours in best)]
+    uploads = zip(cells("fedpurin", "upload_bytes"), cells("fedavg", "upload_bytes"), strict=True)
+    yield ["fedpurin's uploads below fedavg's", *(f"{100 * (1 - mine / theirs):.1f} %" for mine, theirs in uploads)]
+
+
+@table("fedpurin.forty_rounds", "after round | 5 | 10 | 15 | 20 | 25 | 30 | 35 | 40 | published, best of 200")
+def fedpurin_forty_rounds(file: Any) -> Rows:
+    published = {row["method"]: f"{row['cifar10-0.5']:.1f}" for row in file["published"]}
+    for run in sorted(file["forty_rounds"], key=lambda run: FEDPURIN.index(run["method"])):
+        by_round = [f"{100 * run['accuracy_by_round'][str(r)]:.1f}" for r in range(5, 41, 5)]
+        yield [link(run["method"]), *by_round, published[run["method"]]]
+
+
+@table(
+    "pfed1bs",
+    "| MNIST % (worst tenth) | published | Fashion-MNIST % | CIFAR-10 %, round 20 | sent, up + down | less | printed",
+)
+def pfed1bs(file: Any) -> Rows:
+    runs = {run["run"]: run for run in file["table_2"]}
+    cifar10 = {run["run"]: f"{run['by_round']['20']:.2f}" for run in file["cifar10"] if "20" in run["by_round"]}
+    published = {row["method"]: row for row in file["published"]}
+    counted = {name: run["paper_upload_bytes"] + run["paper_download_bytes"] for name, run in runs.items()}
+    for method in ("pfed1bs", "separate", "fedavg", "eden", "fedbat", "zsignfed", "obda", "obcsaa"):
+        run, fashion, theirs = runs[f"mnist-{method}"], runs[f"fashion-{method}"], published.get(method, {})
+        mnist, fashion = (f"{some['by_round']['100']:.2f} ({some['p10']:.1f})" for some in (run, fashion))
+        sent = " + ".join(megabytes(run[key]) for key in ("upload_bytes", "download_bytes")) + " MB"
+        less, printed = NOTHING, number(theirs.get("less_than_fedavg"), 2, " %")
+        if printed != NOTHING:
+            less = f"{100 * (1 - counted[run['run']] / counted['mnist-fedavg']):.2f} %"
+        sent = sent if run["upload_bytes"] else "0"
+        yield [link(method), mnist, number(theirs.get("mnist"), 2), fashion, cifar10[method], sent, less, printed]
+
+
+@table("prototypes", "| options | by target % | by head % | bytes sent | paper's count | published %")
+def prototypes(file: Any) -> Rows:
+    for run in file["rows"]:
+        accuracy = [number(run.get(key, {}).get("best"), 1) for key in ("prototype", "head")]
+        size = [number(run["sent_bytes"]), number(run["paper_bytes"])]
+        yield [link(run["method"]), run["options"], *accuracy, *size, number(run["published"], 2)]
+
+
+@table("sketch.transform", "n | ours, ms | NumPy butterfly | SciPy rfft | dense product | copy | ours ÷ copy")
+def sketch_transform(file: Any) -> Rows:
+    for run in file["transform"]:
+        ratios = run["ratios"]
+        others = [(run[f"{name}_ms"], ratios[name]) for name in ("numpy", "scipy_rfft", "dense")]
+        cells = [f"{ms:.3f} ({ratio}×)" if ratio else NOTHING for ms, ratio in others]
+        yield [run["n"], f"**{run['ours_ms']:.4f}**", *cells, f"{run['copy_ms']:.4f}", str(ratios["to_copy"])]
+
+
+@table(
+    "sketch.networks",
+    "weights · rows | forward, ms | adjoint | transform alone | draw signs and rows | rotate | unrotate",
+)
+def sketch_networks(file: Any) -> Rows:
+    for run in file["sketches"]:
+        keys = ("forward", "adjoint", "transform", "draw", "rotate", "unrotate")
+        yield [f"{run['n']:,} · {run['m']:,}", *(f"{run[f'{key}_ms']:.2f}" for key in keys)]
