@@ -15,10 +15,10 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from laconic.deploy.folders import read_examples, read_settings
+from laconic.files import write_atomically
 from laconic.fleets.base import BaseFleet
 from laconic.fleets.flower import FlowerFleet, Post, answer
 from laconic.fleets.host import Home
-from laconic.fleets.store import write_atomically
 from laconic.runs.config import read_config
 from laconic.runs.prepare import ClientData
 from laconic.runs.record import append_lines, log_event

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from laconic.deploy.control import UNREACHABLE, Control
 from laconic.deploy.folders import read_settings
-from laconic.fleets.store import write_atomically
+from laconic.files import write_atomically
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, write_config
 from laconic.runs.record import command_line, describe_environment, write_json

@@ -3,14 +3,13 @@
 import base64
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from laconic.files import write_atomically
 from laconic.report import panels, plots, prototypes
 from laconic.report.plots import Amount, Cells, Figure
 from laconic.report.records import Run, read_run
@@ -36,17 +35,7 @@ def write_report(folders: Sequence[str | Path], out: str | Path) -> None:
     if not folders:
         raise ValueError("no run folder was given; at least one was due; give folders that `laconic run` made")
     runs = [read_run(folder) for folder in {Path(folder).resolve(): folder for folder in folders}.values()]
-    page = build_page(runs)
-    out = Path(out)
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=out.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        Path(name).chmod(0o644)  # a temporary file is its owner's alone, a report is to be shown
-        Path(name).replace(out)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(Path(out), build_page(runs).encode())
 
 
 def build_page(runs: Sequence[Run]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laconic import __version__
-from laconic.fleets.store import write_atomically
+from laconic.files import write_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from laconic.algorithm import Algorithm, Task, TooFew
 from laconic.data import Partition
+from laconic.files import write_atomically
 from laconic.fleets import open_fleet
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.fleets.host import Home
-from laconic.fleets.store import write_atomically
 from laconic.runs import checkpoint as checkpoints
 from laconic.runs.budget import keep_budget
 from laconic.runs.checkpoint import Checkpoint
