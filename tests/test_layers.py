@@ -20,7 +20,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "algorithm": {"wire", "aggregate"},
     "algorithms": {"algorithm", "wire", "tsetlin", "networks", "aggregate", "linear"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
-    "report": set(),
+    "records": set(),
+    "report": {"records"},
 }
 
 

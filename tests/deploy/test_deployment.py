@@ -23,7 +23,7 @@ from laconic.fleets.base import BaseFleet
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.report.page import build_page
-from laconic.report.records import read_run
+from laconic.report.run import read_run
 from laconic.runs.config import read_config
 from laconic.runs.prepare import ClientData
 from laconic.runs.run import drive, find_conditions
@@ -138,10 +138,10 @@ def test_the_ledger_is_less_than_flowers_letters_and_these_than_what_crossed_the
     crossed, rows = deployment.proxy.count(), []
     for name, future in runs.items():
         run = read_run(future.result())
-        assert run.letters is not None
-        rows.append([run.upload_bytes, run.download_bytes, run.letters.up_bytes, run.letters.down_bytes])
-        print(f"{name}: up and down, coded {rows[-1][:2]} B; {run.letters.n_letters} letters {rows[-1][2:]} B")
-        assert f"{run.letters.n_letters} messages of Flower carried it" in build_page([run])
+        assert run.carried is not None
+        rows.append([run.upload_bytes, run.download_bytes, run.carried.up_bytes, run.carried.down_bytes])
+        print(f"{name}: up and down, coded {rows[-1][:2]} B; {run.carried.n_letters} letters {rows[-1][2:]} B")
+        assert f"{run.carried.n_letters} messages of Flower carried it" in build_page([run])
     up_bytes, down_bytes, up_letters, down_letters = np.sum(rows, axis=0)
     print(f"socket {crossed} B in {time.monotonic() - deployment.started:.0f} s")
     assert 0 < up_bytes < up_letters < crossed[0]

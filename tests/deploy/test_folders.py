@@ -114,9 +114,9 @@ def test_examples_that_do_not_fit_the_task_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     write_examples(path, [good, good, good])
     assert len(read_examples(path, Task((2,), 3, 1))[2].y) == 3
-    with pytest.raises(ValueError, match=r"x_train has shape \(3, 2\), \(3, 5\) was due"):
+    with pytest.raises(ValueError, match=r"x_train has shape \(3, 2\), \(3, 5\) was expected"):
         read_examples(path, Task((5,), 3, 1))
-    with pytest.raises(ValueError, match="y_train reaches from 0 to 2, 0 to 1 was due"):
+    with pytest.raises(ValueError, match="y_train reaches from 0 to 2, 0 to 1 was expected"):
         read_examples(path, Task((2,), 2, 1))
 
 

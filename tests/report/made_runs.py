@@ -138,7 +138,10 @@ def write_run(
     for name, lines in (("metrics", metrics), ("clients", scores), ("traffic", traffic), ("times", times)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if done:
-        write_json(folder / "DONE.json", run=folder.name, method=method, rounds=rounds, seconds=1.0)
+        last = metrics[-1]
+        done = {key: last[key] for key in ("accuracy_mean", "accuracy_p10")} | {"accuracy_best": last["accuracy_mean"]}
+        done |= {key: sum(line[key] for line in metrics) for key in last if key.endswith("load_bytes")}
+        write_json(folder / "DONE.json", run=folder.name, method=method, rounds=rounds, seconds=1.0, **done)
     return folder
 
 

@@ -57,7 +57,7 @@ def test_its_numbers_are_those_of_the_records(tmp_path):
         assert f"<td>{format_bytes(sent)}" in text
     (row,) = figures["clients"]["views"][0]["rows"]
     assert row["dots"] == [[s.client, s.accuracy, s.n_correct, s.n_test] for s in run.scores]
-    assert figures["labels"]["views"][0]["values"] == [list(counts) for counts in run.partition.start.train]
+    assert figures["labels"]["views"][0]["values"] == [holding.train for holding in run.partition.clients]
     paper, packed, coded, entropy = (
         sum(part["value"] for part in bar["segments"]) for bar in figures["stages"]["views"][0]["rows"]
     )
@@ -65,7 +65,7 @@ def test_its_numbers_are_those_of_the_records(tmp_path):
         (run.counts.paper_bytes, run.counts.packed_bytes, run.counts.sent_bytes, run.counts.entropy_bytes)
     )
     assert f"<dd>{format_bytes(run.counts.sent_bytes)}</dd>" in text
-    assert html.escape(run.env["command"]) in text
+    assert html.escape(run.env.command) in text
 
 
 def test_a_band_spans_the_seeds_and_gains_are_over_the_same_clients_alone(tmp_path):
@@ -115,7 +115,7 @@ def test_an_unfinished_run_says_how_far_it_came(tmp_path):
 def test_a_failed_write_leaves_the_old_report(tmp_path):
     page = tmp_path / "report.html"
     page.write_text("old")
-    with pytest.raises(ValueError, match="is no run folder"):
+    with pytest.raises(ValueError, match="is no folder; give one"):
         write_report([tmp_path / "nothing"], page)
     with pytest.raises(ValueError, match="no run folder was given"):
         write_report([], page)

@@ -61,7 +61,7 @@ def test_no_target_is_set_beside_itself(tmp_path):
 
 def test_heads_that_follow_their_labels_are_at_no_distance_from_them(tmp_path):
     folder = write_run(tmp_path / "run")
-    counts = read_run(folder).partition.start.train
+    counts = [holding.train for holding in read_run(folder).partition.clients]
     same = [[5 + 0.1 * n for n in row] for row in counts]
     figure = plot_heads(read_groups(write_matrices(folder, of_heads=same)))
     labels, heads = figure.views
@@ -71,7 +71,7 @@ def test_heads_that_follow_their_labels_are_at_no_distance_from_them(tmp_path):
 
 def test_the_distance_is_that_of_all_clients_and_classes(tmp_path):
     folder = write_run(tmp_path / "run")
-    counts = read_run(folder).partition.start.train
+    counts = [holding.train for holding in read_run(folder).partition.clients]
     flat = [[1.0] * 3 for _ in counts]  # a head that knows no class from another
     figure = plot_heads(read_groups(write_matrices(folder, of_heads=flat)))
     due = sum(value**2 for row in counts for value in scale(row)) ** 0.5
@@ -83,7 +83,7 @@ def test_the_distance_is_that_of_all_clients_and_classes(tmp_path):
     [
         ('"values": [[', '"values": [[0.5, ', r"matrices\.jsonl:1: 3 rows of values; a row for each of 3, all as long"),
         ('"rows": [0', '"rows": [3, 0', r"matrices\.jsonl:1: 3 rows of values; a row for each of 4"),
-        ('"values": [[', '"values": [["a", ', r"matrices\.jsonl:1: values is .* lists of numbers was due"),
+        ('"values": [[', '"values": [["a", ', r"matrices\.jsonl:1: values\[0\]\[0\] is 'a'; a number was expected"),
     ],
 )
 def test_a_damaged_matrix_is_refused_with_its_line(tmp_path, old, new, complaint):

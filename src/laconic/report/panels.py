@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Sequence
 
+from laconic.records import Pairs
 from laconic.report.plots import (
     GREY,
     ROUNDS,
@@ -15,7 +16,7 @@ from laconic.report.plots import (
     line_view,
     share_cell,
 )
-from laconic.report.records import Pairs, Run, rise
+from laconic.report.run import Run, rise
 from laconic.report.tables import NONE, Group, format_bytes, format_percent
 
 MOST_DRAWN = 120  # clients of a matrix; of more, some are left out
@@ -66,7 +67,9 @@ def plot_models(groups: Sequence[Group]) -> Figure | None:
     views: dict[str, View] = {}
     tables = []
     for colour, label, run in list_runs(groups):
-        noted = {name.removesuffix(ACCURACY): by for name, by in run.last_notes.items() if name.endswith(ACCURACY)}
+        noted = {
+            name.removesuffix(ACCURACY): by for name, by in run.clients.last_notes.items() if name.endswith(ACCURACY)
+        }
         if len(noted) < 2:
             continue
         first, *others = noted

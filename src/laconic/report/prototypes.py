@@ -4,10 +4,11 @@ import statistics
 from collections.abc import Sequence
 from math import sqrt
 
+from laconic.records import Matrix
 from laconic.report.panels import list_runs
 from laconic.report.plots import Cells, Figure, View
-from laconic.report.records import Matrix, Run
-from laconic.report.tables import Group
+from laconic.report.run import Run
+from laconic.report.tables import NONE, Group
 
 TARGETS, COSINES, HEADS = "prototypes", "prototype_cosine", "head_norm"  # as methods note them
 
@@ -74,11 +75,12 @@ def plot_heads(groups: Sequence[Group]) -> Figure | None:
             continue
         labels, norms = scale_labels(run, noted), [scale(row) for row in noted.values]
         head = {"across": noted.rows, "down": run.partition.classes, "kinds": ["client", "class"]}
-        if run.partition.sha256 not in drawn:
+        if labels is not None and run.partition.sha256 not in drawn:
             drawn.add(run.partition.sha256)
             views.append({"label": f"labels, seed {run.seed}", "values": labels, **head})
         views.append({"label": f"{label}, round {noted.round}", "values": norms, **head})
-        rows.append((label, f"{measure_distance(labels, norms):.2f}", str(len(norms))))
+        distance = NONE if labels is None else f"{measure_distance(labels, norms):.2f}"
+        rows.append((label, distance, str(len(norms))))
     if not views:
         return None
     text = (
@@ -89,12 +91,11 @@ def plot_heads(groups: Sequence[Group]) -> Figure | None:
     return Figure("heads", "Heads and labels", text, "heat", views, [table])
 
 
-def scale_labels(run: Run, noted: Matrix) -> Rows:
-    """[client of the matrix][class], as they were in that round."""
-    partition = run.partition
-    drifted = partition.drifted if partition.drift_round is not None and noted.round >= partition.drift_round else None
-    by_client = dict(zip(partition.clients, (drifted or partition.start).train, strict=True))
-    return [scale(by_client[client]) for client in noted.rows]
+def scale_labels(run: Run, noted: Matrix) -> Rows | None:
+    """[client of the matrix][class], as they were in that round; None: only the clients know."""
+    trained = {holding.client: holding.train for holding in run.partition.at(noted.round)}
+    counts = [trained[client] for client in noted.rows]
+    return None if None in counts else [scale(row) for row in counts if row is not None]
 
 
 def scale(row: Sequence[float]) -> list[float]:
