@@ -124,16 +124,12 @@ def log_event(folder: Path, line: str) -> None:
 
 
 # ---------------------------------------------------------------- folders
-def is_run(folder: Path) -> bool:
-    return (folder / "config.toml").is_file() and (folder / Environment.file).is_file()
-
-
 def find_runs(folder: Path) -> list[Path]:
     """The folder itself, or the runs in it: those of a comparison or of several seeds, in the order they were begun."""
     if (folder / "config.toml").exists():
         return [folder]
     below = [path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/config.toml")]
-    if runs := [path for path in below if is_run(path)]:
+    if runs := [path for path in below if (path / Environment.file).is_file()]:  # a node's folder has none
         return sorted(runs, key=lambda path: (read(path, Environment).started, path))
     came = "has no config.toml, so it is no run folder, and no run lies in it" if folder.is_dir() else "is no folder"
     raise ValueError(f"{folder} {came}; give one that `laconic run` or `laconic compare` made")

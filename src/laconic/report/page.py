@@ -12,7 +12,8 @@ from string import Template
 
 from laconic.files import write_atomically
 from laconic.records import find_runs
-from laconic.report import panels, plots, prototypes
+from laconic.report import matrices, panels, plots
+from laconic.report.notes import SIMILARITY, SPLIT
 from laconic.report.plots import Amount, Cells, Figure
 from laconic.report.run import NODES_OWN, Run, read_run
 from laconic.report.tables import (
@@ -52,9 +53,10 @@ def build_page(runs: Sequence[Run]) -> str:
         split,
         panels.plot_pairs(groups),
         plots.plot_labels(groups),
-        prototypes.plot_heads(groups),
-        prototypes.plot_targets(groups),
-        prototypes.plot_cosines(groups),
+        matrices.plot_heads(groups),
+        matrices.plot_targets(groups),
+        matrices.plot_cosines(groups),
+        matrices.plot_matrices(groups),
         plots.plot_stages(groups),
         plots.plot_fields(groups),
         plots.plot_bytes(groups),
@@ -62,7 +64,7 @@ def build_page(runs: Sequence[Run]) -> str:
         plots.plot_seconds(groups),
     ]
     figures = [figure for figure in possible if figure is not None]
-    notes = plots.plot_notes(groups, left_out={*panels.SPLIT, panels.SIMILARITY} if split else set())
+    notes = plots.plot_notes(groups, left_out={*SPLIT, SIMILARITY} if split else set())
     sections = {"glance": ("At a glance", show_glance(groups))}
     sections |= {figure.name: (figure.title, show_figure(figure)) for figure in figures}
     if notes:
@@ -141,7 +143,7 @@ def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
                 named.setdefault(text, []).append(group.name_run(run))
     yield from (f"{', '.join(names)}: {text}" if len(runs) > 1 else text for text, names in named.items())
     for seed in sorted({run.seed for run in runs}):
-        if len({run.partition.sha256 for run in runs if run.seed == seed}) > 1:
+        if len({run.shares for run in runs if run.seed == seed}) > 1:
             yield f"Seed {seed}: the runs divide the data in different ways, so their clients are not the same."
 
 

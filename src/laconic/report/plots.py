@@ -139,10 +139,10 @@ def plot_clients(groups: Sequence[Group]) -> Figure:
     if gains:
         x = {"label": "gain over learning alone, points", "unit": "gain"}
         views.append({"label": "gain over local-only", "x": x, "rows": gains})
-    partitions = {run.partition.sha256: run.partition for _, _, run in runs}
+    partitions = {run.shares: run.partition for _, _, run in runs}
     tables = []
-    for sha, partition in partitions.items():
-        same = [(group.label, run) for group in groups for run in group.runs if run.partition.sha256 == sha]
+    for shares, partition in partitions.items():
+        same = [(group.label, run) for group in groups for run in group.runs if run.shares == shares]
         tables.append(tabulate_clients(partition, [(label, run, alone[id(run)]) for label, run in same]))
     text = "A dot is a client, at the last evaluated round; the bar marks the median, the tick the 10th percentile."
     return Figure("clients", "Accuracy of each client", text, "strip", views, tables)
@@ -195,7 +195,7 @@ def share_cell(share: float) -> Amount:
 def plot_labels(groups: Sequence[Group]) -> Figure | None:
     """Of each distinct partition that is known: the runs of one seed share theirs."""
     runs = [run for group in groups for run in group.runs]
-    partitions = {run.partition.sha256: (run.seed, run.partition) for run in runs if not run.partition.is_nodes_own}
+    partitions = {run.shares: (run.seed, run.partition) for run in runs if not run.partition.is_nodes_own}
     views, tables = [], []
     for seed, partition in partitions.values():
         moments: list[tuple[str, list[Holding]]] = [("", partition.clients)]

@@ -102,10 +102,15 @@ class Run:
         return int(self.config["seed"])
 
     @property
+    def shares(self) -> str:
+        """Equal for runs whose clients have the same examples; of those that nobody knows, for no other run."""
+        return self.partition.sha256 or str(self.folder)
+
+    @property
     def clients_have(self) -> tuple[str, ...]:
         """Equal for runs whose clients learn from and are tested on the same examples."""
         data = {"tested": "test", "shift": "none"} | self.config["data"]  # older records lack these
-        return self.partition.sha256 or str(self.folder), data["tested"], data["shift"]
+        return self.shares, data["tested"], data["shift"]
 
     @property
     def scores(self) -> list[ClientScore]:

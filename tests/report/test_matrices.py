@@ -5,8 +5,8 @@ from browser import browse
 from made_runs import write_run
 
 from laconic.report import read_run, write_report
+from laconic.report.matrices import plot_cosines, plot_heads, plot_matrices, plot_targets, scale
 from laconic.report.page import build_page
-from laconic.report.prototypes import plot_cosines, plot_heads, plot_targets, scale
 from laconic.report.tables import group_runs
 
 TARGETS = [[0.0, 3.0, 4.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, -2.0, 0.0, 0.0]]
@@ -51,6 +51,17 @@ def test_the_last_targets_are_drawn_dimensions_across_and_measured_in_the_table(
     assert view["across"] == [0, 1, 2, 3]
     assert view["values"][1] == [3.0, 0.0, -2.0]  # one dimension of all classes
     assert figure.tables[0].rows[0] == ["0", "2", "5", "-0.30", "-0.60", "0.00"]
+
+
+def test_a_matrix_of_an_unknown_name_is_drawn_as_it_is(tmp_path):
+    folder = write_matrices(write_run(tmp_path / "run"))
+    assert plot_matrices(read_groups(folder)) is None
+    text = (folder / "matrices.jsonl").read_text()
+    (folder / "matrices.jsonl").write_text(text.replace('"prototypes"', '"centroids"'))
+    (view,) = plot_matrices(read_groups(folder)).views
+    assert view["label"] == "fedtm: centroids, round 4"
+    assert view["values"][1] == [3.0, 0.0, -2.0]
+    assert plot_targets(read_groups(folder)) is None
 
 
 def test_no_target_is_set_beside_itself(tmp_path):
