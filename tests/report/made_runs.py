@@ -52,9 +52,11 @@ def write_run(
     drift=False,
     gossip=False,
     splits=False,
+    own=False,
 ):
     """level is the accuracy it tends to; the partition is that of the seed unless partition_seed says otherwise.
 
+    own: its examples are its nodes', who alone know them.
     splits: its clients have a private and a shared model, of whose split it notes all a method may, under a budget.
     """
     folder.mkdir(parents=True)
@@ -75,7 +77,9 @@ def write_run(
         command=f"laconic run --set method.name={method} --set seed={seed}",
         started="2026-11-15T22:48:00",
     )
-    parts = write_partition(folder, clients, classes, seed if partition_seed is None else partition_seed, drift=drift)
+    parts = write_partition(
+        folder, clients, classes, seed if partition_seed is None else partition_seed, drift=drift, own=own
+    )
     n_test = [sum(part["test"]) for part in parts]
 
     metrics, scores, traffic, times = [], [], [], []
@@ -149,7 +153,7 @@ def write_json(path, **content):
     path.write_text(json.dumps({"schema": 1, **content}))
 
 
-def write_partition(folder, clients, classes, seed, *, drift):
+def write_partition(folder, clients, classes, seed, *, drift, own):
     rng = np.random.default_rng(seed)
 
     def divide():
@@ -165,10 +169,11 @@ def write_partition(folder, clients, classes, seed, *, drift):
         ]
 
     parts = divide()
+    known = [{"client": part["client"], "train": None, "val": None, "test": None} for part in parts] if own else parts
     write_json(
         folder / "partition.json",
         classes=[str(k) for k in range(classes)],
-        clients=parts,
+        clients=known,
         sha256=hashlib.sha256(json.dumps(parts).encode()).hexdigest(),
         drift={"round": 2, "clients": divide()} if drift else None,
     )

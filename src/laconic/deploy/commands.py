@@ -125,7 +125,7 @@ def run(
             folder = out
         else:
             experiment = read_config(config, settings or ())
-            folder = out or new_folder(experiment.method_name, [experiment])
+            folder = out or new_folder(experiment.method_name, [experiment], "nodes")
             check_free(folder)
             begin(server, experiment, folder, say)
             say(f"in {folder}; after a stop, the same command with --out {folder} goes on")
