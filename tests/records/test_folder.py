@@ -119,6 +119,14 @@ def test_a_file_that_is_none_of_ours_is_refused_in_words(tmp_path: Path, text: s
         read(tmp_path, Failure)
 
 
+def test_the_name_of_a_new_file_of_lines_is_safe_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("laconic.records.folder.sync_folder", synced.append)
+    for _ in range(2):
+        append_lines(tmp_path / "events.log", ["line"])
+    assert synced == [tmp_path]
+
+
 def test_a_line_that_was_cut_short_is_left_out_unless_others_follow(tmp_path: Path) -> None:
     line = to_line(Times(0, 1.0, 0.5))
     (tmp_path / "times.jsonl").write_text(f"{line}\n{line[:-5]}")

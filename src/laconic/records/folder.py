@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from laconic.files import write_atomically
+from laconic.files import sync_folder, write_atomically
 from laconic.records.kinds import Environment, Round
 from laconic.records.schema import Mismatch, read_record
 
@@ -72,11 +72,15 @@ def to_line(record: Record) -> str:
 
 def append_lines(path: Path, lines: Iterable[str]) -> int:
     """The file's length once the lines are safe."""
+    is_new = not path.exists()
     with path.open("a", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
         os.fsync(file.fileno())
-        return file.tell()
+        n_bytes = file.tell()
+    if is_new:
+        sync_folder(path.parent)
+    return n_bytes
 
 
 def cut(path: Path, n_bytes: int) -> None:
