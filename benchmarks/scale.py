@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from laconic.data import load
+from laconic.records import Round
 from laconic.runs.config import read_config
 from laconic.runs.run import run
 
@@ -66,7 +67,7 @@ class Clock:
 
     def progressed(self, round: int, done: int, total: int, what: str) -> None: ...
 
-    def finished_round(self, row: dict[str, Any], seconds: float) -> None:
+    def finished_round(self, row: Round, seconds: float) -> None:
         self.tick()
 
     def said(self, line: str) -> None:

@@ -121,7 +121,8 @@ def test_a_run_ends_with_one_json_object_is_never_overwritten_and_can_be_resumed
 def test_a_comparison_goes_on_where_it_was_and_refuses_other_settings(tmp_path: Path) -> None:
     command = ["compare", "local-tm", "fedtm", *QUICK, "--set", "fedtm.blend=0.5", "--seed", "1,0", "--out", "both"]
     commands = [*command, "--json"], [*command, "--quiet"], [*command, "--set", "method.epochs=2"]
-    (first, again, other), _ = in_turn(*commands, folder=tmp_path)
+    shown = ["report", "both"], ["report", "both", "--json"]
+    (first, again, other, reported, described), _ = in_turn(*commands, *shown, folder=tmp_path)
     assert first.code == 0, first.err
     runs = ["both/local-tm/seed-1", "both/local-tm/seed-0", "both/fedtm/seed-1", "both/fedtm/seed-0"]
     assert [result["run"] for result in json.loads(first.out.splitlines()[-1])] == runs
@@ -134,6 +135,8 @@ def test_a_comparison_goes_on_where_it_was_and_refuses_other_settings(tmp_path: 
     assert again.out.splitlines()[-1] == "report: both/report.html"
     assert other.code == 2
     assert "both/local-tm/seed-1 holds a run with other settings" in other.err
+    assert reported == (0, "report: both/report.html\n", "")
+    assert [result["run"] for result in json.loads(described.out)] == runs
 
 
 def test_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:

@@ -156,23 +156,24 @@ def find_runs(folder: Path) -> Plan:
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...")],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="The page; default report.html in a single RUN.")
+        Path | None, typer.Option("-o", "--out", help="The page; default report.html in the one folder given.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a page, one object per run.")] = False,
     debug: Debug = False,
 ) -> None:
     """Write runs as one self-contained page: accuracy against bytes, clients, fields, settings.
 
-    RUN: folders that laconic run or compare made.
+    RUN: folders that laconic run or compare made; of a comparison or several seeds, the folder that holds them all.
     """
     with explained(debug=debug):
+        from laconic.records import find_runs
         from laconic.report import describe, read_run, write_report
 
         if as_json:
-            typer.echo(json.dumps([describe(read_run(run)) for run in runs]))
+            typer.echo(json.dumps([describe(read_run(run)) for folder in runs for run in find_runs(folder)]))
             return
         if out is None and len(runs) > 1:
-            raise typer.BadParameter("say where several runs go: -o report.html")
+            raise typer.BadParameter("say where several folders go: -o report.html")
         page = out or runs[0] / "report.html"
         write_report(runs, page)
         typer.echo(f"report: {page}")
@@ -333,7 +334,7 @@ app.command("init", epilog="Example: laconic init exp.toml --method fedtm")(init
 app.command("check", epilog="Example: laconic check exp.toml --set data.clients=100")(check)
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
-app.command("report", epilog="Example: laconic report runs/first/fedtm runs/first/local-tm -o report.html")(report)
+app.command("report", epilog="Example: laconic report runs/first")(report)
 app.add_typer(deploy.app, name="deploy")
 app.add_typer(bench_app, name="bench")
 bench_app.command("tsetlin", epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json")(

@@ -16,6 +16,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from laconic.records import Summary
     from laconic.runs.plan import Plan
 
 PIPED_COLUMNS = 400  # enough for any table of results
@@ -61,11 +62,11 @@ def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool) -> None:
     from laconic.runs.display import make_display
     from laconic.runs.plan import go_on
 
-    summaries: list[dict[str, Any]] = []
+    summaries: list[Summary] = []
     for folder, config in plan.items():
         with make_display(folder, quiet=quiet) as display:
             try:
-                summaries.append(go_on(config, folder, display).to_json())
+                summaries.append(go_on(config, folder, display))
             except Exception as error:
                 if (folder / "FAILED.json").exists():
                     error.add_note(f"recorded in {folder / 'FAILED.json'}")
@@ -73,7 +74,7 @@ def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool) -> None:
     tell(list(plan), summaries, as_json=as_json, as_list=as_list)
 
 
-def tell(folders: list[Path], summaries: list[dict[str, Any]], *, as_json: bool, as_list: bool) -> None:
+def tell(folders: list[Path], summaries: list[Summary], *, as_json: bool, as_list: bool) -> None:
     from laconic.report import compare_table, format_bytes, read_run, render, write_report
     from laconic.report.tables import format_percent
 
@@ -81,17 +82,18 @@ def tell(folders: list[Path], summaries: list[dict[str, Any]], *, as_json: bool,
     page = home / "report.html"
     write_report(folders, page)
     if as_json:
-        typer.echo(json.dumps(summaries if as_list else summaries[0]))
+        shown = [summary.to_json() for summary in summaries]
+        typer.echo(json.dumps(shown if as_list else shown[0]))
         return
     if as_list:
         print_table(render(compare_table([read_run(folder) for folder in folders])))
     else:
         done = summaries[0]
-        mean, best, p10 = (format_percent(done[f"accuracy_{name}"]) for name in ("mean", "best", "p10"))
-        of = "" if done["tested"] == "test" else f" on {done['tested']} examples"
-        typer.echo(f"accuracy{of} {mean} % (best {best} %, worst tenth {p10} %) after {done['rounds']} rounds")
-        up, down = (format_bytes(done[f"{way}load_bytes"]) for way in ("up", "down"))
-        typer.echo(f"{done['seconds']:.0f} s, up {up}, down {down}")
+        mean, best, p10 = map(format_percent, (done.accuracy_mean, done.accuracy_best, done.accuracy_p10))
+        of = "" if done.tested == "test" else f" on {done.tested} examples"
+        typer.echo(f"accuracy{of} {mean} % (best {best} %, worst tenth {p10} %) after {done.rounds} rounds")
+        up, down = format_bytes(done.upload_bytes), format_bytes(done.download_bytes)
+        typer.echo(f"{done.seconds:.0f} s, up {up}, down {down}")
     typer.echo(f"report: {page}")
 
 

@@ -10,6 +10,7 @@ from laconic.algorithm import state_type
 from laconic.algorithms import AVERAGINGS, METHODS, Method
 from laconic.fleets import FLEETS, load_fleet
 from laconic.fleets.host import Reply, Request
+from laconic.records import Round
 from laconic.runs.run import resume, run
 from laconic.state import thaw
 from small_runs import HARD, TWO_EACH, configure, make_data, read_all
@@ -83,7 +84,7 @@ def test_resume_ends_bit_identical(
             if round == 2 and done:
                 raise RuntimeError("power cut")
 
-        def finished_round(self, row: dict, seconds: float) -> None: ...
+        def finished_round(self, row: Round, seconds: float) -> None: ...
 
         def said(self, line: str) -> None: ...
 

@@ -53,7 +53,7 @@ def test_right_file_arrives_whole_and_alone(server, tmp_path, algorithm):
 
 def test_wrong_checksum_names_both_and_leaves_nothing(server, tmp_path):
     came = hashlib.md5(CONTENT).hexdigest()
-    with pytest.raises(ValueError, match=f"has md5 {came}, {'0' * 32} was due; the download is removed"):
+    with pytest.raises(ValueError, match=f"has md5 {came}, {'0' * 32} was expected; the download is removed"):
         fetch(Remote(f"{server}/set.bin", f"md5:{'0' * 32}"), tmp_path / "home")
     assert list((tmp_path / "home").iterdir()) == []
 

@@ -70,10 +70,10 @@ class Proxy:
 class Deployment:
     """Its nodes reach the server through a proxy that counts."""
 
-    def __init__(self, folder: Path, settings: list[str]) -> None:
-        """settings: of the data to be shared out."""
+    def __init__(self, folder: Path, words: list[str]) -> None:
+        """words: for `laconic deploy init`, of the data to be shared out or of those that nodes will bring."""
         self.folder, self.started, port = folder, time.monotonic(), find_free_port()
-        command = [LACONIC, "deploy", "init", str(folder), *set_all(settings), "--address", f"127.0.0.1:{port}"]
+        command = [LACONIC, "deploy", "init", str(folder), *words, "--address", f"127.0.0.1:{port}"]
         made = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stderr
         self.proxy = Proxy(port)

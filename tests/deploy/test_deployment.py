@@ -24,7 +24,7 @@ from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.report.page import build_page
-from laconic.report.records import read_run
+from laconic.report.run import read_run
 from laconic.runs.config import read_config
 from laconic.runs.run import drive, find_conditions
 
@@ -32,7 +32,7 @@ pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[
 
 import httpx
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
-from flower_nodes import N_NODES, PATIENCE_SECONDS, Deployment
+from flower_nodes import N_NODES, PATIENCE_SECONDS, Deployment, set_all
 from flwr.proto.fleet_pb2 import ActivateNodeRequest
 from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
 from flwr.supernode.fleet_http_client import FleetHttpClient
@@ -77,7 +77,7 @@ def make_data(path: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("deployment")
-    with contextlib.closing(Deployment(folder / "d", make_data(folder / "made.npz"))) as deployment:
+    with contextlib.closing(Deployment(folder / "d", set_all(make_data(folder / "made.npz")))) as deployment:
         for method in OF_EACH_FAMILY:  # first: the nodes then find kernels compiled, and none compiles beside another
             run_here(deployment, method, folder / method)
         deployment.start_nodes()
@@ -112,14 +112,15 @@ def run_here(deployment: Deployment, method: str, out: Path) -> None:
     drive(config, settings.task, out, open_here, None)
 
 
-def assert_same_as_here(deployment: Deployment, method: str, out: Path) -> None:
+def assert_same_as_here(deployment: Deployment, method: str, out: Path, elsewhere: Deployment | None = None) -> None:
+    """elsewhere: where it ran, if not there."""
     here = deployment.folder.parent / method
     names = [f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "matrices", "traffic")]
     for name in [*names, f"checkpoints/server-{N_ROUNDS:06d}.safetensors"]:
         assert (out / name).read_bytes() == (here / name).read_bytes(), name
     run_id = json.loads((out / "deployed.json").read_text())["run"]
     for client in range(N_NODES):
-        newest = sorted((deployment.node(client) / "runs" / run_id).glob("round-*"))[-1]
+        newest = sorted(((elsewhere or deployment).node(client) / "runs" / run_id).glob("round-*"))[-1]
         (local,) = (here / "checkpoints").glob(f"client-{client:05d}-*")
         assert (newest / "client.safetensors").read_bytes() == local.read_bytes(), client
 
@@ -138,14 +139,38 @@ def test_the_ledger_is_less_than_flowers_letters_and_these_than_what_crossed_the
     crossed, rows = deployment.proxy.count(), []
     for name, future in runs.items():
         run = read_run(future.result())
-        assert run.letters is not None
-        rows.append([run.upload_bytes, run.download_bytes, run.letters.up_bytes, run.letters.down_bytes])
-        print(f"{name}: up and down, coded {rows[-1][:2]} B; {run.letters.n_letters} letters {rows[-1][2:]} B")
-        assert f"{run.letters.n_letters} messages of Flower carried it" in build_page([run])
+        assert run.carried is not None
+        rows.append([run.upload_bytes, run.download_bytes, run.carried.up_bytes, run.carried.down_bytes])
+        print(f"{name}: up and down, coded {rows[-1][:2]} B; {run.carried.n_letters} letters {rows[-1][2:]} B")
+        assert f"{run.carried.n_letters} messages of Flower carried it" in build_page([run])
     up_bytes, down_bytes, up_letters, down_letters = np.sum(rows, axis=0)
     print(f"socket {crossed} B in {time.monotonic() - deployment.started:.0f} s")
     assert 0 < up_bytes < up_letters < crossed[0]
     assert 0 < down_bytes < down_letters < crossed[1]
+
+
+def test_a_run_on_data_that_nodes_bring_ends_with_a_report_that_claims_no_other(
+    deployment: Deployment, runs: dict[str, Future[Path]], tmp_path: Path
+) -> None:
+    for future in runs.values():  # so that nodes of another deployment do not slow them
+        future.result()
+    folder, out = tmp_path / "own", tmp_path / "run"
+    words = ["--nodes", str(N_NODES), "--shape", "8,8", "--classes", "3"]
+    with contextlib.closing(Deployment(folder, words)) as own:
+        for client in range(N_NODES):
+            shutil.copy(deployment.node(client) / "data.npz", own.node(client))
+        own.start_nodes()
+        own.run(configure("fedtm"), out)
+    run, page = read_run(out), (out / "report.html").read_text()
+    assert run.is_finished
+    assert run.partition.is_nodes_own
+    for score in run.scores:
+        assert f"<tr><td>{score.client}<td data-v=-1>–<td data-v=24>24<td" in page
+    assert "<h1>fedtm on the nodes’ own data</h1>" in page
+    shown = page.partition("<script")[0]
+    assert "digits" not in shown  # the configuration's, which nobody has
+    assert "dirichlet" not in shown
+    assert_same_as_here(deployment, "fedtm", out, own)
 
 
 @pytest.mark.parametrize(("has_key", "words"), [(True, "Failed to activate"), (False, "must be registered")])

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from laconic.deploy.folders import read_examples, read_settings, write_examples
 from laconic.deploy.keys import read_public_key
+from laconic.records import Holding, Partition, read
 from laconic.runs.typed_toml import ConfigError
 
 OWN = ["--nodes", "2", "--shape", "28,28", "--classes", "10"]
@@ -71,6 +72,14 @@ def test_settings_read_back(folder: Path) -> None:
     assert settings.task == Task((28, 28), 10, 2)
 
 
+def test_of_examples_that_nodes_bring_the_server_knows_whose_they_are_and_no_more(folder: Path, tmp_path: Path) -> None:
+    partition = read(folder / "server", Partition)
+    assert partition.clients == [Holding(0), Holding(1)]
+    assert partition.is_nodes_own
+    assert init(tmp_path / "d", *OWN).returncode == 0
+    assert read(tmp_path / "d" / "server", Partition).sha256 != partition.sha256  # another deployment's are others
+
+
 def test_units_restart_for_ever_after_a_while(folder: Path) -> None:
     for unit in folder.glob("*/*.service"):
         text = unit.read_text()
@@ -84,6 +93,10 @@ def test_shares_of_a_data_set_are_handed_out(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     task = read_settings(tmp_path / "d" / "server", "server").task
     assert task.n_clients == 3
+    partition = read(tmp_path / "d" / "server", Partition)
+    assert [holding.client for holding in partition.clients] == [0, 1, 2]
+    assert partition.data is not None
+    assert (partition.data["name"], partition.data["clients"]) == ("digits", 3)
     for node in sorted((tmp_path / "d").glob("node-*")):
         assert len(read_examples(node / "data.npz", task)[0].y) > 0
 
@@ -114,9 +127,9 @@ def test_examples_that_do_not_fit_the_task_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     write_examples(path, [good, good, good])
     assert len(read_examples(path, Task((2,), 3, 1))[2].y) == 3
-    with pytest.raises(ValueError, match=r"x_train has shape \(3, 2\), \(3, 5\) was due"):
+    with pytest.raises(ValueError, match=r"x_train has shape \(3, 2\), \(3, 5\) was expected"):
         read_examples(path, Task((5,), 3, 1))
-    with pytest.raises(ValueError, match="y_train reaches from 0 to 2, 0 to 1 was due"):
+    with pytest.raises(ValueError, match="y_train reaches from 0 to 2, 0 to 1 was expected"):
         read_examples(path, Task((2,), 2, 1))
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from laconic.fleets import load_fleet
+from laconic.records import Round
 from laconic.runs.config import read_config
 from laconic.runs.run import run
 from ray_nodes import Node, find_children, wait_until_alive
@@ -34,7 +34,7 @@ class Mischief:
             self.is_done = True
             self.do()
 
-    def finished_round(self, row: dict[str, Any], seconds: float) -> None: ...
+    def finished_round(self, row: Round, seconds: float) -> None: ...
 
     def said(self, line: str) -> None:
         self.lines.append(line)

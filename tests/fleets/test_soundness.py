@@ -96,7 +96,7 @@ def test_a_lie_is_refused_by_name_and_the_round_goes_on(
             server, trouble = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
             assert trouble is None
             told += fleet.refused
-            n_refused += describe_round(fleet, None, is_void=False)["n_refused"]
+            n_refused += describe_round(fleet, None, is_void=False).n_refused or 0
         (line,) = told
         assert n_refused == 1
         monkeypatch.undo()

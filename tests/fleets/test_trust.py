@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from laconic.algorithms import AVERAGINGS, METHODS, ROBUST, load_method
+from laconic.records import ClientScore, read_lines
 from laconic.runs.config import read_config
-from laconic.runs.record import read_lines
 from laconic.runs.run import run
 from laconic.runs.typed_toml import ConfigError
 
@@ -43,7 +43,7 @@ def measure(method: str, how: str, out: Path) -> float:
     )
     run(config, out)
     assert "refused" not in (out / "events.log").read_text()
-    return float(np.mean([row["accuracy"] for row in read_lines(out / "clients.jsonl") if row["client"] != LIAR]))
+    return float(np.mean([row.accuracy for row in read_lines(out, ClientScore) if row.client != LIAR]))
 
 
 @pytest.mark.parametrize("method", LIES)

@@ -52,9 +52,11 @@ def write_run(
     drift=False,
     gossip=False,
     splits=False,
+    own=False,
 ):
     """level is the accuracy it tends to; the partition is that of the seed unless partition_seed says otherwise.
 
+    own: its examples are its nodes', who alone know them.
     splits: its clients have a private and a shared model, of whose split it notes all a method may, under a budget.
     """
     folder.mkdir(parents=True)
@@ -75,7 +77,9 @@ def write_run(
         command=f"laconic run --set method.name={method} --set seed={seed}",
         started="2026-11-15T22:48:00",
     )
-    parts = write_partition(folder, clients, classes, seed if partition_seed is None else partition_seed, drift=drift)
+    parts = write_partition(
+        folder, clients, classes, seed if partition_seed is None else partition_seed, drift=drift, own=own
+    )
     n_test = [sum(part["test"]) for part in parts]
 
     metrics, scores, traffic, times = [], [], [], []
@@ -138,7 +142,10 @@ def write_run(
     for name, lines in (("metrics", metrics), ("clients", scores), ("traffic", traffic), ("times", times)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if done:
-        write_json(folder / "DONE.json", run=folder.name, method=method, rounds=rounds, seconds=1.0)
+        last = metrics[-1]
+        done = {key: last[key] for key in ("accuracy_mean", "accuracy_p10")} | {"accuracy_best": last["accuracy_mean"]}
+        done |= {key: sum(line[key] for line in metrics) for key in last if key.endswith("load_bytes")}
+        write_json(folder / "DONE.json", run=folder.name, method=method, rounds=rounds, seconds=1.0, **done)
     return folder
 
 
@@ -146,7 +153,7 @@ def write_json(path, **content):
     path.write_text(json.dumps({"schema": 1, **content}))
 
 
-def write_partition(folder, clients, classes, seed, *, drift):
+def write_partition(folder, clients, classes, seed, *, drift, own):
     rng = np.random.default_rng(seed)
 
     def divide():
@@ -162,10 +169,11 @@ def write_partition(folder, clients, classes, seed, *, drift):
         ]
 
     parts = divide()
+    known = [{"client": part["client"], "train": None, "val": None, "test": None} for part in parts] if own else parts
     write_json(
         folder / "partition.json",
         classes=[str(k) for k in range(classes)],
-        clients=parts,
+        clients=known,
         sha256=hashlib.sha256(json.dumps(parts).encode()).hexdigest(),
         drift={"round": 2, "clients": divide()} if drift else None,
     )

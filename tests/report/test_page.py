@@ -57,7 +57,7 @@ def test_its_numbers_are_those_of_the_records(tmp_path):
         assert f"<td>{format_bytes(sent)}" in text
     (row,) = figures["clients"]["views"][0]["rows"]
     assert row["dots"] == [[s.client, s.accuracy, s.n_correct, s.n_test] for s in run.scores]
-    assert figures["labels"]["views"][0]["values"] == [list(counts) for counts in run.partition.start.train]
+    assert figures["labels"]["views"][0]["values"] == [holding.train for holding in run.partition.clients]
     paper, packed, coded, entropy = (
         sum(part["value"] for part in bar["segments"]) for bar in figures["stages"]["views"][0]["rows"]
     )
@@ -65,7 +65,7 @@ def test_its_numbers_are_those_of_the_records(tmp_path):
         (run.counts.paper_bytes, run.counts.packed_bytes, run.counts.sent_bytes, run.counts.entropy_bytes)
     )
     assert f"<dd>{format_bytes(run.counts.sent_bytes)}</dd>" in text
-    assert html.escape(run.env["command"]) in text
+    assert html.escape(run.env.command) in text
 
 
 def test_a_band_spans_the_seeds_and_gains_are_over_the_same_clients_alone(tmp_path):
@@ -105,6 +105,52 @@ def test_turned_images_are_told_at_the_top(tmp_path):
     assert "images turned" in report(tmp_path, run).read_text()
 
 
+def test_of_data_that_nodes_brought_the_page_claims_nothing(tmp_path):
+    run = write_run(tmp_path / "run", own=True, method="fedproto")
+    matrix = {"round": 4, "name": "head_norm", "down": "client", "across": "class", "rows": [0, 1]}
+    (run / "matrices.jsonl").write_text(json.dumps(matrix | {"values": [[1.0, 2.0, 3.0]] * 2}) + "\n")
+    text = report(tmp_path, run).read_text()
+    assert "<h1>fedproto on the nodes’ own data</h1>" in text
+    assert not re.search("digits|dirichlet|alpha 0.1", text.partition("<script")[0])
+    assert f"<tr><td>0<td data-v=-1>–<td data-v=36>36<td data-v={read_run(run).scores[0].accuracy:.6g}>" in text
+    figures = embedded(text)
+    assert "labels" not in figures
+    assert [view["label"] for view in figures["heads"]["views"]] == ["fedproto, round 4"]
+    assert "<td>fedproto<td>–<td>2" in text.replace(" class=w", "")
+
+
+def test_two_deployments_on_their_nodes_data_have_no_clients_in_common(tmp_path):
+    first = write_run(tmp_path / "first", own=True)
+    alone = write_run(tmp_path / "alone", own=True, method="local-tm")
+    other = write_run(tmp_path / "other", own=True, method="local-tm", partition_seed=5)
+    assert len(embedded(report(tmp_path, first, alone).read_text())["clients"]["views"]) == 2
+    assert len(embedded(report(tmp_path, first, other).read_text())["clients"]["views"]) == 1
+    for folder in (first, alone):  # of whose partitions nobody knows whether they are the same
+        path = folder / "partition.json"
+        path.write_text(re.sub(r'"sha256": "\w+"', '"sha256": ""', path.read_text()))
+    assert len(embedded(report(tmp_path, first, alone).read_text())["clients"]["views"]) == 1
+
+
+def test_shares_that_a_deployment_dealt_out_are_named_as_they_were_dealt(tmp_path):
+    run = write_run(tmp_path / "run")
+    path = run / "partition.json"
+    dealt = {"schema": 2, "data": {"name": "mnist", "partition": "iid"}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | dealt))
+    text = report(tmp_path, run).read_text()
+    assert "<h1>fedtm on mnist</h1>" in text
+    assert "partition iid" in text
+    assert "dirichlet" not in text
+
+
+def test_a_comparison_is_read_whole_from_its_folder(tmp_path):
+    folders = [
+        write_run(tmp_path / "all" / m / f"seed-{s}", method=m, seed=s) for m in ("tpfl", "fedtm") for s in (0, 1)
+    ]
+    page = report(tmp_path, tmp_path / "all", folders[0])
+    assert "4 runs · seeds 0, 1" in page.read_text()
+    assert "4 runs, laconic 0.1.0" in page.read_text()
+
+
 def test_an_unfinished_run_says_how_far_it_came(tmp_path):
     folder = write_run(tmp_path / "run", done=False)
     metrics = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
@@ -115,7 +161,7 @@ def test_an_unfinished_run_says_how_far_it_came(tmp_path):
 def test_a_failed_write_leaves_the_old_report(tmp_path):
     page = tmp_path / "report.html"
     page.write_text("old")
-    with pytest.raises(ValueError, match="is no run folder"):
+    with pytest.raises(ValueError, match="is no folder; give one"):
         write_report([tmp_path / "nothing"], page)
     with pytest.raises(ValueError, match="no run folder was given"):
         write_report([], page)

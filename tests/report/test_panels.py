@@ -116,8 +116,8 @@ def test_the_budget_stands_over_what_the_busiest_client_took(tmp_path):
     ("old", "new", "complaint"),
     [
         ('"values": [[', '"values": [[0.5, ', r"pairs\.jsonl:1: 6 rows of values; a row and a column for each of 6"),
-        ('"values": [[', '"values": [["a", ', r"pairs\.jsonl:1: values is .* lists of numbers was due"),
-        ('"clients": [0', '"clients": [-1', r"pairs\.jsonl:1: clients is .* a list of counts"),
+        ('"values": [[', '"values": [["a", ', r"pairs\.jsonl:1: values\[0\]\[0\] is 'a'; a number was expected"),
+        ('"clients": [0', '"clients": [-1', r"pairs\.jsonl:1: clients\[0\] is '-1'; a whole number from 0 up"),
     ],
 )
 def test_a_damaged_matrix_is_refused_with_its_line(tmp_path, old, new, complaint):

@@ -29,12 +29,14 @@ def test_sums_are_those_of_the_records(tmp_path):
     assert run.counts.sent_bytes == sum(line["sent_bytes"] for line in traffic)
     assert run.counts.paper_bytes == pytest.approx(sum(line["paper_bits"] for line in traffic) / 8)
     assert run.envelope_bytes == 9 * sum(line["field"] == "(envelope)" for line in traffic)
-    assert run.by_field["train", "up", "states"].sent_bytes == sum(
+    assert run.sums.by_field["train", "up", "states"].sent_bytes == sum(
         line["sent_bytes"] for line in traffic if (line["direction"], line["field"]) == ("up", "states")
     )
     mine = [line for line in traffic if line["client"] == 2]
-    assert run.by_client[2].sent_bytes == sum(line["sent_bytes"] for line in mine if line["direction"] == "up")
-    assert run.by_client[2].received_bytes == sum(line["sent_bytes"] for line in mine if line["direction"] == "down")
+    assert run.sums.by_client[2].sent_bytes == sum(line["sent_bytes"] for line in mine if line["direction"] == "up")
+    assert run.sums.by_client[2].received_bytes == sum(
+        line["sent_bytes"] for line in mine if line["direction"] == "down"
+    )
     last = [line for line in lines(folder, "clients.jsonl") if line["round"] == 4]
     assert [(s.client, s.n_correct) for s in run.scores] == [(line["client"], line["n_correct"]) for line in last]
     assert run.seconds == pytest.approx(sum(line["seconds"] for line in lines(folder, "times.jsonl")))
@@ -44,8 +46,8 @@ def test_what_goes_to_a_peer_is_sent_by_one_and_received_by_another(tmp_path):
     run = read_run(write_run(tmp_path / "run", gossip=True))
     assert run.upload_bytes == 0
     assert run.peer_bytes > 0
-    assert sum(client.sent_bytes for client in run.by_client.values()) == run.peer_bytes
-    assert sum(client.received_bytes for client in run.by_client.values()) == run.peer_bytes + run.download_bytes
+    assert sum(client.sent_bytes for client in run.sums.by_client.values()) == run.peer_bytes
+    assert sum(client.received_bytes for client in run.sums.by_client.values()) == run.peer_bytes + run.download_bytes
 
 
 def test_a_killed_run_is_read_up_to_its_last_whole_round(tmp_path):
@@ -121,20 +123,20 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 def test_a_schema_from_the_future_is_refused(tmp_path):
     folder = write_run(tmp_path / "run")
     edit(folder / "env.json", '"schema": 1', '"schema": 7')
-    with pytest.raises(ValueError, match=r"env\.json: its schema is 7, this laconic reads 1; upgrade laconic"):
+    with pytest.raises(ValueError, match=r"env\.json: its schema is 7, this laconic reads up to 2; upgrade laconic"):
         read_run(folder)
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "complaint"),
     [
-        ("metrics.jsonl", '{"round": 1,', '{"round": 1;', r"metrics\.jsonl:2: .* one JSON object was due"),
-        ("metrics.jsonl", '"round": 1,', '"round": 3,', r"metrics\.jsonl:2: round 3; round 1 was due"),
+        ("metrics.jsonl", '{"round": 1,', '{"round": 1;', r"metrics\.jsonl:2: .* one JSON object was expected"),
+        ("metrics.jsonl", '"round": 1,', '"round": 3,', r"metrics\.jsonl:2: round 3; round 1 was expected"),
         (
             "metrics.jsonl",
             '"is_void": false',
             '"is_void": 0',
-            r"metrics\.jsonl:1: is_void is '0'; true or false was due",
+            r"metrics\.jsonl:1: is_void is '0'; true or false was expected",
         ),
         (
             "metrics.jsonl",
@@ -152,8 +154,8 @@ def test_a_schema_from_the_future_is_refused(tmp_path):
             '"train": [1, ',
             r"partition\.json: client 0 has 4 counts under train; one for",
         ),
-        ("partition.json", '"clients"', '"clients', r"partition\.json:1: .* JSON was due; restore the file"),
-        ("config.toml", "seed = 0", "seed = ", r"config\.toml:2: .* TOML was due"),
+        ("partition.json", '"clients"', '"clients', r"partition\.json:1: .* JSON was expected; restore the file"),
+        ("config.toml", "seed = 0", "seed = ", r"config\.toml:2: .* TOML was expected"),
         ("config.toml", "seed = 0", "seed = true", r"config\.toml: seed is 'True'; a whole number"),
         ("DONE.json", '"rounds": 4', '"rounds": null', r"DONE\.json: rounds is 'None'"),
     ],
@@ -170,5 +172,5 @@ def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path):
     content = (folder / "times.jsonl").read_bytes().split(b"\n")
     content[2] = b"\xff\xfe"
     (folder / "times.jsonl").write_bytes(b"\n".join(content))
-    with pytest.raises(ValueError, match=r"times\.jsonl:3: byte 0xff; UTF-8 text was due"):
+    with pytest.raises(ValueError, match=r"times\.jsonl:3: byte 0xff; UTF-8 text was expected"):
         read_run(folder)

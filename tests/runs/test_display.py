@@ -1,7 +1,6 @@
 """What the terminal shows: a line per round everywhere, a bar only on terminals, nothing at all when quiet."""
 
 import io
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,22 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from laconic.records import Round, to_line
 from laconic.runs.display import HEADING, Bar, Lines, format_row, format_seconds, make_display
 
 
-def make_row(round: int, **changes: Any) -> dict[str, Any]:
-    row = {"round": round, "accuracy_mean": 0.712, "accuracy_p10": 0.55, "accuracy_min": 0.5, "accuracy_pooled": 0.7}
+def make_row(round: int, **changes: Any) -> Round:
+    row: dict[str, Any] = {
+        "round": round,
+        "accuracy_mean": 0.712,
+        "accuracy_p10": 0.55,
+        "accuracy_min": 0.5,
+        "accuracy_pooled": 0.7,
+    }
     row |= {"upload_bytes": 16_100, "download_bytes": 30_200, "peer_bytes": 0}
     row |= {"paper_upload_bytes": 20_000.0, "paper_download_bytes": 40_000.0}
-    return row | {"n_sampled": 10, "n_reached": 10, "n_replied": 10, "is_void": False, "notes": {}} | changes
+    row |= {"n_sampled": 10, "n_reached": 10, "n_replied": 10, "is_void": False, "notes": {}}
+    return Round(**row | changes)
 
 
 def show(display: Lines, first_round: int = 1) -> str:
@@ -45,7 +52,7 @@ def test_each_round_is_one_line_with_bytes_per_client_and_in_total() -> None:
 
 def test_the_total_goes_on_where_a_resumed_run_was(tmp_path: Path) -> None:
     # round 2 was cut off after its row was written, so it is run again
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(make_row(r)) + "\n" for r in (0, 1, 2)))
+    (tmp_path / "metrics.jsonl").write_text("".join(to_line(make_row(r)) + "\n" for r in (0, 1, 2)))
     display = make_display(tmp_path)
     display.console = Console(file=io.StringIO())
     assert show(display, first_round=2).splitlines()[-1].endswith(" 185 kB")

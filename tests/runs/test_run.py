@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from laconic.records import ClientScore, Summary, read_lines
 from laconic.runs.config import ConfigError, read_config
 from laconic.runs.prepare import prepare
-from laconic.runs.record import read_lines
-from laconic.runs.run import Summary, run
+from laconic.runs.run import run
 
 SETTINGS = ["method.name=fedtm", "method.n_clauses=10", "data.clients=3", "rounds=2"]
 
@@ -33,7 +33,7 @@ def test_a_run_is_tested_on_validation_examples_where_it_says_so_and_learns_the_
         done = play(folder, f"data.tested={tested}", f"fleet.name={fleet}")
         assert done.tested == tested == json.loads((folder / "DONE.json").read_text())["tested"]
     n_tested = {
-        tested: [line["n_test"] for line in read_lines(folder / "clients.jsonl") if line["round"] == 2]
+        tested: [line.n_test for line in read_lines(folder, ClientScore) if line.round == 2]
         for tested, folder in folders.items()
     }
     assert n_tested["test"] == count_examples(folders["test"], "test")

@@ -15,6 +15,7 @@ from laconic.data.files import MissingFiles
 from laconic.data.known import ARRAYS, EMBEDDED, KNOWN, data_folder, find
 from laconic.data.known import download as fetch_known  # `load` has a flag of that name
 from laconic.data.readers import every_fourth
+from laconic.files import put_in_place
 
 __all__ = ["KNOWN", "Dataset", "from_arrays", "load"]
 
@@ -190,6 +191,6 @@ def _keep(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         with tempfile.TemporaryDirectory(prefix=".keep-", dir=path.parent) as scratch:
             part = Path(scratch) / path.name
             np.savez(part, **arrays)  # type: ignore[arg-type]
-            part.replace(path)
+            put_in_place(part, path)
     except OSError:
         return  # a data folder that cannot be written to still serves, if slowly

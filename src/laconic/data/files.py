@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from laconic.files import put_in_place
+
 _CHUNK_BYTES = 2**20
 _SILENCE_SECONDS = 60.0  # a server that sends nothing for so long is given up
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -37,20 +39,20 @@ class MissingFiles(ValueError):  # `load` adds where to get them
 def fetch(remote: Remote, folder: Path, progress: Progress | None = None) -> Path:
     """The file in the folder, downloaded unless it is there whole; a file with another checksum is never kept."""
     target = folder / remote.name
-    algorithm, due = remote.checksum.split(":")
-    if target.is_file() and _hash_file(target, algorithm) == due:
+    algorithm, expected = remote.checksum.split(":")
+    if target.is_file() and _hash_file(target, algorithm) == expected:
         return target
     folder.mkdir(parents=True, exist_ok=True)
     # beside the target, so that the last step is a rename: nobody ever sees half a file
     with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as scratch:
         part = Path(scratch) / remote.name
         came = _stream(remote, part, hashlib.new(algorithm, usedforsecurity=False), progress)
-        if came != due:
+        if came != expected:
             raise ValueError(
-                f"{remote.url} has {algorithm} {came}, {due} was due; the download is removed. "
+                f"{remote.url} has {algorithm} {came}, {expected} was expected; the download is removed. "
                 f"Try again, or put the right file into {folder}"
             )
-        part.replace(target)
+        put_in_place(part, target)
     return target
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+import io
 import math
 import zipfile
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from laconic.data.datasets import Dataset
 from laconic.data.tables import draw_log_dirichlet, draw_test_table, draw_train_table
+from laconic.files import write_atomically
 
 Indices = NDArray[np.int64]
 PARTITIONS = {
@@ -128,8 +130,9 @@ class Partition:
 
     def save(self, path: Path) -> None:
         """As an .npz of three integer arrays."""
-        with path.open("wb") as file:
-            np.savez_compressed(file, **self._flatten())  # type: ignore[arg-type]
+        archive = io.BytesIO()
+        np.savez_compressed(archive, **self._flatten())  # type: ignore[arg-type]
+        write_atomically(path, archive.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> Self:

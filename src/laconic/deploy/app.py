@@ -15,13 +15,13 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from laconic.deploy.folders import read_examples, read_settings
+from laconic.files import write_atomically
 from laconic.fleets.base import BaseFleet
 from laconic.fleets.flower import FlowerFleet, Post, answer
 from laconic.fleets.host import Home
 from laconic.fleets.source import ClientData
-from laconic.fleets.store import write_atomically
+from laconic.records import Letters, append_lines, log_event, to_line
 from laconic.runs.config import read_config
-from laconic.runs.record import append_lines, log_event
 from laconic.runs.run import drive, find_conditions
 
 GATHER_SECONDS = 120.0  # for all nodes to be there; then the run begins with those that are
@@ -44,7 +44,7 @@ def serve(grid: Grid, context: Context) -> None:
             attempt,
             float(context.run_config["wait-seconds"]),
             lambda line: log_event(folder, line),
-            lambda row: append_lines(folder / "letters.jsonl", [json.dumps(row)]),
+            lambda row: append_lines(folder / Letters.file, [to_line(Letters(**row))]),
         )
         gather(post)
         home = Home(config.method, task, ClientData(()), config.seed, folder / "checkpoints")
@@ -56,11 +56,11 @@ def serve(grid: Grid, context: Context) -> None:
 
 
 def gather(post: Post) -> None:
-    deadline, due = time.monotonic() + GATHER_SECONDS, set(post.nodes.values())
-    while due - set(post.grid.get_node_ids()) and time.monotonic() < deadline:
+    deadline, wanted = time.monotonic() + GATHER_SECONDS, set(post.nodes.values())
+    while wanted - set(post.grid.get_node_ids()) and time.monotonic() < deadline:
         time.sleep(1)
-    if missing := due - set(post.grid.get_node_ids()):
-        post.say(f"{len(missing)} of {len(due)} nodes are not there; the run begins without them")
+    if missing := wanted - set(post.grid.get_node_ids()):
+        post.say(f"{len(missing)} of {len(wanted)} nodes are not there; the run begins without them")
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def step(letter: Message, context: Context) -> Message:
     folder = Path(str(context.node_config["folder"]))
     settings, run = read_settings(folder, "node"), str(context.run_config["run"])
     if not re.fullmatch(r"[0-9a-f]{8,64}", run):  # it names a folder
-        raise ValueError(f"run is {run!r:.80}; hexadecimal digits were due")
+        raise ValueError(f"run is {run!r:.80}; hexadecimal digits were expected")
     states = folder / "runs" / run
     if not (states / "config.toml").exists():  # for the run's whole life, and for the node's owner to see
         write_atomically(states / "config.toml", str(context.run_config["experiment"]).encode())

@@ -116,15 +116,16 @@ def run(
     with explained(debug=debug):
         need_flower()
         from laconic.deploy.submit import begin, carry_through
+        from laconic.records import Deployed
         from laconic.runs.config import read_config
         from laconic.runs.display import make_display
         from laconic.runs.plan import check_free, new_folder
 
-        if out is not None and (out / "deployed.json").exists():
+        if out is not None and (out / Deployed.file).exists():
             folder = out
         else:
             experiment = read_config(config, settings or ())
-            folder = out or new_folder(experiment.method_name, [experiment])
+            folder = out or new_folder(experiment.method_name, [experiment], "nodes")
             check_free(folder)
             begin(server, experiment, folder, say)
             say(f"in {folder}; after a stop, the same command with --out {folder} goes on")

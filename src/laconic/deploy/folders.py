@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import sys
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from laconic.algorithm import Examples, Task
 from laconic.deploy.keys import make_authority, make_certificate, make_node_key
 from laconic.fleets.source import ClientData
+from laconic.records import Holding, Partition, write
 from laconic.runs.prepare import prepare
-from laconic.runs.record import describe_partition, write_json
+from laconic.runs.record import describe_partition
 from laconic.runs.typed_toml import ConfigError, toml_value
 
 if TYPE_CHECKING:
@@ -47,8 +49,8 @@ class Settings:
         return int(self.address.rpartition(":")[2])
 
 
-def make_deployment(folder: Path, address: str, task: Task, shares: ClientData | None, partition: Any) -> None:
-    """shares: examples to hand out, else every node brings its own; partition: what the report says of them."""
+def make_deployment(folder: Path, address: str, task: Task, shares: ClientData | None, partition: Partition) -> None:
+    """shares: examples to hand out, else every node brings its own; partition: what the records say of them."""
     check_address(address)
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError("E160", f"{folder} is not empty.  Choose another folder")
@@ -58,7 +60,7 @@ def make_deployment(folder: Path, address: str, task: Task, shares: ClientData |
     make_certificate(folder, server, address.rpartition(":")[0])
     shutil.copy(folder / "ca.crt", server)
     write_settings(server / "server.toml", Settings(address, task))
-    write_json(server / "partition.json", partition)
+    write(server, partition)
     write_unit(server, "server")
     for client in range(task.n_clients):
         node = folder / f"node-{client:03d}"
@@ -71,19 +73,20 @@ def make_deployment(folder: Path, address: str, task: Task, shares: ClientData |
             write_examples(node / "data.npz", shares.at(client, 0))
 
 
-def share_out(config: Config) -> tuple[Task, ClientData, dict[str, Any]]:
+def share_out(config: Config) -> tuple[Task, ClientData, Partition]:
     """The experiment's data set, cut as its partition says, for trying a deployment out."""
     prepared = prepare(config)
     if prepared.partition.drifted:
         raise ConfigError("E102", "data that drift cannot be handed out; set data.drift_round=0")
-    return prepared.task, prepared.source, describe_partition(prepared)
+    partition = replace(describe_partition(prepared), data=asdict(config.data))
+    return prepared.task, prepared.source, partition
 
 
-def describe_unknown(task: Task) -> dict[str, Any]:
-    """Of examples that only the nodes know."""
-    nothing = [0] * task.n_classes
-    clients = [dict.fromkeys(PARTS, nothing) for _ in range(task.n_clients)]
-    return {"classes": [str(k) for k in range(task.n_classes)], "clients": clients, "sha256": "", "drift": None}
+def describe_unknown(task: Task) -> Partition:
+    """Of examples that only the nodes know; two runs on them are of the same clients, two deployments never are."""
+    classes = [str(label) for label in range(task.n_classes)]
+    clients = [Holding(client) for client in range(task.n_clients)]
+    return Partition(classes=classes, clients=clients, sha256=secrets.token_hex(32))
 
 
 def check_address(address: str) -> None:
@@ -128,9 +131,11 @@ def read_examples(path: Path, task: Task) -> tuple[Examples, Examples, Examples]
         parts = [Examples(arrays[f"x_{part}"], arrays[f"y_{part}"].astype(np.int64)) for part in PARTS]
     for part, (x, y) in zip(PARTS, parts, strict=True):
         if x.shape != (len(y), *task.input_shape):
-            raise ValueError(f"{path}: x_{part} has shape {x.shape}, {(len(y), *task.input_shape)} was due")
+            raise ValueError(f"{path}: x_{part} has shape {x.shape}, {(len(y), *task.input_shape)} was expected")
         if len(y) and not 0 <= y.min() <= y.max() < task.n_classes:
-            raise ValueError(f"{path}: y_{part} reaches from {y.min()} to {y.max()}, 0 to {task.n_classes - 1} was due")
+            raise ValueError(
+                f"{path}: y_{part} reaches from {y.min()} to {y.max()}, 0 to {task.n_classes - 1} was expected"
+            )
     return parts[0], parts[1], parts[2]
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from laconic.deploy.control import UNREACHABLE, Control
 from laconic.deploy.folders import read_settings
-from laconic.fleets.store import write_atomically
+from laconic.files import write_atomically
+from laconic.records import Deployed, Failure, Partition, Summary, read, read_rounds, write
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, write_config
-from laconic.runs.record import command_line, describe_environment, write_json
+from laconic.runs.record import describe_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,42 +32,41 @@ def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]
     task = read_settings(server, "server").task
     config = keep_budget(config, task, say)
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "env.json", describe_environment(command_line()))
-    shutil.copy(server / "partition.json", folder)
-    write_json(folder / "deployed.json", {"run": uuid.uuid4().hex, "server": str(server.resolve())})
+    write(folder, describe_environment())
+    write(folder, read(server, Partition))
+    write(folder, Deployed(uuid.uuid4().hex, str(server.resolve())))
     write_atomically(folder / "config.toml", write_config(config).encode())
 
 
-def carry_through(folder: Path, watch: Watch, wait_seconds: float) -> dict[str, Any]:
+def carry_through(folder: Path, watch: Watch, wait_seconds: float) -> Summary:
     """The summary at the end of the run, whatever becomes of the SuperLink and the nodes meanwhile."""
-    deployed = json.loads((folder / "deployed.json").read_text("utf-8"))
-    server, submitted = Path(deployed["server"]), folder / "submitted.json"
+    deployed = read(folder, Deployed)
+    server, submitted = Path(deployed.server), folder / "submitted.json"
     rows, n_trials = show_rows(folder, watch), 0
     last = next(rows)
-    while not (folder / "DONE.json").exists():
+    while not (folder / Summary.file).exists():
         run_id = json.loads(submitted.read_text("utf-8")) if submitted.exists() else None
         if run_id is None or has_ended(server, run_id, watch):
-            if (folder / "DONE.json").exists():
+            if (folder / Summary.file).exists():
                 break
             n_trials += 1
             if n_trials > MOST_TRIALS:
                 raise RuntimeError(
                     f"{MOST_TRIALS} trials brought no new round; see {folder}/events.log and {server}/flower.log"
                 )
-            (folder / "FAILED.json").unlink(missing_ok=True)
-            run_id = submit(server, deployed["run"], folder, wait_seconds)
+            (folder / Failure.file).unlink(missing_ok=True)
+            run_id = submit(server, deployed.run, folder, wait_seconds)
             write_atomically(submitted, json.dumps(run_id).encode())
             watch.said(f"submitted to the SuperLink as run {run_id}")
         time.sleep(POLL_SECONDS)
         before, last = last, next(rows)
         n_trials = n_trials if last == before else 0
-        if (folder / "FAILED.json").exists():
-            error = json.loads((folder / "FAILED.json").read_text("utf-8"))["error"]
+        if (folder / Failure.file).exists():
+            error = read(folder, Failure).error
             if error.partition(":")[0] in OWN_ERRORS:
                 raise RuntimeError(f"the run failed: {error}")
     next(rows)
-    done: dict[str, Any] = json.loads((folder / "DONE.json").read_text("utf-8"))
-    return done
+    return read(folder, Summary)
 
 
 def submit(server: Path, run: str, folder: Path, wait_seconds: float) -> int:
@@ -99,12 +98,10 @@ def has_ended(server: Path, run_id: int, watch: Watch) -> bool:
 
 def show_rows(folder: Path, watch: Watch) -> Iterator[int]:
     """The last round shown, again and again."""
-    last, path = -1, folder / "metrics.jsonl"
+    last = -1
     while True:
-        text = path.read_text("utf-8") if path.exists() else ""
-        for line in text[: text.rfind("\n") + 1].splitlines():  # the last may be under way
-            row = json.loads(line)
-            if row["round"] > last:
+        for row in read_rounds(folder):
+            if row.round > last:
                 watch.finished_round(row, 0.0)
-                last = row["round"]
+                last = row.round
         yield last

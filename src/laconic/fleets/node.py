@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from laconic.algorithm import ClientId
+from laconic.files import sync_folder, write_atomically
 from laconic.fleets.host import Home, Host, Reply, Request, Score
-from laconic.fleets.store import write_atomically
 from laconic.state import freeze
 from laconic.wire import Encoded
 
@@ -96,11 +95,7 @@ class Node:
         write_atomically(draft / "reply", reply.encoded.data)
         write_atomically(draft / "about.json", json.dumps({"digest": digest, "notes": reply.notes}).encode())
         draft.rename(self._path(place))
-        handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)  # else the name may be lost with the power, though the reply was sent
-        finally:
-            os.close(handle)
+        sync_folder(self.folder)  # else the name may be lost with the power, though the reply was sent
 
 
 def _digest(request: Request) -> str:

@@ -1,13 +1,12 @@
 """Where records that outlive a step are kept: in memory, or in files so that memory does not follow their number."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+from laconic.files import make_safe
 
-MANY = 20  # files
+T = TypeVar("T")
 
 
 class Store(Generic[T]):
@@ -82,24 +81,3 @@ class Store(Generic[T]):
         if old is not None and old != name and old not in self._saved:
             (self._path / old).unlink(missing_ok=True)
         self._files[number] = name
-
-
-def make_safe(files: list[Path]) -> None:
-    """They outlive a power cut. Each takes milliseconds, so many go out with all that the system has yet to write."""
-    if len(files) > MANY:
-        os.sync()
-        return
-    for path in files:
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Whoever reads the path sees the old file or the whole new one, even after a crash."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".draft")
-    with draft.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

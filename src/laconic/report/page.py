@@ -3,17 +3,19 @@
 import base64
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from laconic.report import panels, plots, prototypes
+from laconic.files import write_atomically
+from laconic.records import find_runs
+from laconic.report import matrices, panels, plots
+from laconic.report.notes import SIMILARITY, SPLIT
 from laconic.report.plots import Amount, Cells, Figure
-from laconic.report.records import Run, read_run
+from laconic.report.run import NODES_OWN, Run, read_run
 from laconic.report.tables import (
     NONE,
     Group,
@@ -32,21 +34,12 @@ N_COLOURS = 8  # as many as page.css has
 
 
 def write_report(folders: Sequence[str | Path], out: str | Path) -> None:
-    """Replaces `out` whole or not at all; a folder given twice is read once."""
+    """Of runs, or folders that hold some. Replaces `out` whole or not at all; a folder given twice is read once."""
     if not folders:
-        raise ValueError("no run folder was given; at least one was due; give folders that `laconic run` made")
-    runs = [read_run(folder) for folder in {Path(folder).resolve(): folder for folder in folders}.values()]
-    page = build_page(runs)
-    out = Path(out)
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=out.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        Path(name).chmod(0o644)  # a temporary file is its owner's alone, a report is to be shown
-        Path(name).replace(out)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        raise ValueError("no run folder was given; at least one was expected; give folders that `laconic run` made")
+    found = [run for folder in folders for run in find_runs(Path(folder))]
+    runs = [read_run(folder) for folder in {folder.resolve(): folder for folder in found}.values()]
+    write_atomically(Path(out), build_page(runs).encode())
 
 
 def build_page(runs: Sequence[Run]) -> str:
@@ -60,9 +53,10 @@ def build_page(runs: Sequence[Run]) -> str:
         split,
         panels.plot_pairs(groups),
         plots.plot_labels(groups),
-        prototypes.plot_heads(groups),
-        prototypes.plot_targets(groups),
-        prototypes.plot_cosines(groups),
+        matrices.plot_heads(groups),
+        matrices.plot_targets(groups),
+        matrices.plot_cosines(groups),
+        matrices.plot_matrices(groups),
         plots.plot_stages(groups),
         plots.plot_fields(groups),
         plots.plot_bytes(groups),
@@ -70,7 +64,7 @@ def build_page(runs: Sequence[Run]) -> str:
         plots.plot_seconds(groups),
     ]
     figures = [figure for figure in possible if figure is not None]
-    notes = plots.plot_notes(groups, left_out={*panels.SPLIT, panels.SIMILARITY} if split else set())
+    notes = plots.plot_notes(groups, left_out={*SPLIT, SIMILARITY} if split else set())
     sections = {"glance": ("At a glance", show_glance(groups))}
     sections |= {figure.name: (figure.title, show_figure(figure)) for figure in figures}
     if notes:
@@ -82,7 +76,7 @@ def build_page(runs: Sequence[Run]) -> str:
     drawn = {figure.name: {"kind": figure.kind, "views": figure.views} for figure in [*figures, *notes[:MOST_NOTES]]}
     methods = ", ".join(dict.fromkeys(run.method for run in runs))
     data = ", ".join(dict.fromkeys(run.config["data"]["name"] for run in runs))
-    versions = ", ".join(sorted({str(run.env.get("laconic")) for run in runs}))
+    versions = ", ".join(sorted({run.env.laconic or "of unknown version" for run in runs}))
     return Template(assets.joinpath("page.html").read_text("utf-8")).substitute(
         title=escape(f"{methods} on {data}"),
         subtitle=escape(describe_data(runs)),
@@ -149,7 +143,7 @@ def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
                 named.setdefault(text, []).append(group.name_run(run))
     yield from (f"{', '.join(names)}: {text}" if len(runs) > 1 else text for text, names in named.items())
     for seed in sorted({run.seed for run in runs}):
-        if len({run.partition.sha256 for run in runs if run.seed == seed}) > 1:
+        if len({run.shares for run in runs if run.seed == seed}) > 1:
             yield f"Seed {seed}: the runs divide the data in different ways, so their clients are not the same."
 
 
@@ -264,6 +258,10 @@ def show_cell(cell: str | Amount, wordy: bool) -> str:
     return f"<td{' class=w' if wordy else ''}>{escape(cell)}"
 
 
+def name_shares(run: Run) -> str:
+    return NODES_OWN if run.partition.is_nodes_own else run.partition.sha256
+
+
 def show_runs(groups: Sequence[Group]) -> str:
     named = [(group.name_run(run), run) for group in groups for run in group.runs]
     return "".join(show_run(name, run, is_open=len(named) == 1) for name, run in named)
@@ -271,15 +269,15 @@ def show_runs(groups: Sequence[Group]) -> str:
 
 def show_letters(run: Run) -> str:
     """What a run on real nodes cost beside what was coded."""
-    if run.letters is None:
+    if run.carried is None:
         return ""
-    ways = (("Up", run.upload_bytes, run.letters.up_bytes), ("Down", run.download_bytes, run.letters.down_bytes))
+    ways = (("Up", run.upload_bytes, run.carried.up_bytes), ("Down", run.download_bytes, run.carried.down_bytes))
     rows = [
         (way, format_bytes(coded), format_bytes(sent), format_ratio(sent / coded if coded else None))
         for way, coded, sent in ways
     ]
     title = (
-        f"{run.letters.n_letters} messages of Flower carried it, tests and what was sent again among them; "
+        f"{run.carried.n_letters} messages of Flower carried it, tests and what was sent again among them; "
         "its polling, requests and TLS come on top (docs/deploy.md)"
     )
     return show_table(Cells(("Way", "Coded", "Flower's messages", "Ratio"), rows, title))
@@ -287,13 +285,14 @@ def show_letters(run: Run) -> str:
 
 def show_run(name: str, run: Run, *, is_open: bool) -> str:
     settings = Cells(("Setting", "Value"), [*flatten(run.config).items()], "Configuration")
-    environment = {key: str(value) for key, value in run.env.items() if key not in ("schema", "command")}
-    machine = Cells(("What", "Value"), [*environment.items(), ("partition", run.partition.sha256)], "Environment")
+    environment = {key: NONE if value is None else str(value) for key, value in asdict(run.env).items()}
+    about = [*((key, text) for key, text in environment.items() if key != "command"), ("partition", name_shares(run))]
+    machine = Cells(("What", "Value"), about, "Environment")
     return (
         f'<details class="run"{" open" if is_open else ""}>'
         f"<summary>{escape(name)} <small>{escape(run.status)}</small></summary>"
         f"<p>Folder <code>{escape(run.folder.name)}</code>. To repeat it:</p>"
-        f'<p class="command"><code>{escape(run.env["command"])}</code>'
+        f'<p class="command"><code>{escape(run.env.command)}</code>'
         f'<button type="button" class="copy">Copy</button></p>'
         f"{show_letters(run)}"
         f'<div class="pair">{show_table(settings)}{show_table(machine)}</div></details>'

@@ -3,6 +3,8 @@
 import statistics
 from collections.abc import Sequence
 
+from laconic.records import Pairs
+from laconic.report.notes import N_PRIVATE, N_SHARED, N_SHARED_BY_PAPER, SIMILARITY, SPLIT, find_models
 from laconic.report.plots import (
     GREY,
     ROUNDS,
@@ -15,17 +17,10 @@ from laconic.report.plots import (
     line_view,
     share_cell,
 )
-from laconic.report.records import Pairs, Run, rise
+from laconic.report.run import Run, rise
 from laconic.report.tables import NONE, Group, format_bytes, format_percent
 
 MOST_DRAWN = 120  # clients of a matrix; of more, some are left out
-ACCURACY = "_accuracy"  # what clients note of one of their models ends so
-SPLIT = {
-    "n_shared": "shared",
-    "n_private": "private",
-    "n_shared_by_paper": "shared, by the paper’s count of these bytes",
-}
-SIMILARITY = "similarity"
 
 Dot = tuple[int, float, float]  # client, across, up
 
@@ -66,7 +61,7 @@ def plot_models(groups: Sequence[Group]) -> Figure | None:
     views: dict[str, View] = {}
     tables = []
     for colour, label, run in list_runs(groups):
-        noted = {name.removesuffix(ACCURACY): by for name, by in run.last_notes.items() if name.endswith(ACCURACY)}
+        noted = find_models(run)
         if len(noted) < 2:
             continue
         first, *others = noted
@@ -111,7 +106,7 @@ def plot_split(groups: Sequence[Group]) -> Figure | None:
         noted = {
             name: average(group, {id(run): run.noted(name) for run in group.runs}) for name in (*SPLIT, SIMILARITY)
         }
-        if not (noted["n_shared"] and noted["n_private"]):
+        if not (noted[N_SHARED] and noted[N_PRIVATE]):
             continue
         series = [
             {"label": SPLIT[name], "colour": k, "points": [[r, r, n, n, n] for r, n in noted[name].items()]}
@@ -188,7 +183,7 @@ def plot_budget(groups: Sequence[Group]) -> Figure | None:
         series.append({"label": group.label, "colour": colour, "points": [[r, r, n, n, n] for r, n in spent.items()]})
         level = [[r, r, limit, limit, limit] for r in spent]
         series.append({"label": f"budget of {format_bytes(limit)}", "colour": GREY, "points": level})
-        counts = [average_last(group, name) for name in ("n_shared", "n_shared_by_paper")]
+        counts = [average_last(group, name) for name in (N_SHARED, N_SHARED_BY_PAPER)]
         most = max(spent.values())
         counts.append(counts[0] * limit / most // 1 if counts[0] and most else None)
         rows.append(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from laconic.report.records import ENVELOPE, Labels, Partition, Round, Run, add_counts, rise
+from laconic.records import ENVELOPE, Holding, Partition, Round
+from laconic.report.run import NODES_OWN, Run, add_counts, rise
 from laconic.report.tables import NONE, Group, format_bytes, format_percent
 
-LOCAL_ONLY = ("local-tm", "separate")  # methods whose clients learn alone
 LOG_FROM = 20.0  # largest over smallest value from which an axis is logarithmic
 GREY = -1  # colour of what is no method or field
 WAYS = {"up": "up", "down": "down", "peer": "peer to peer"}
@@ -139,10 +139,10 @@ def plot_clients(groups: Sequence[Group]) -> Figure:
     if gains:
         x = {"label": "gain over learning alone, points", "unit": "gain"}
         views.append({"label": "gain over local-only", "x": x, "rows": gains})
-    partitions = {run.partition.sha256: run.partition for _, _, run in runs}
+    partitions = {run.shares: run.partition for _, _, run in runs}
     tables = []
-    for sha, partition in partitions.items():
-        same = [(group.label, run) for group in groups for run in group.runs if run.partition.sha256 == sha]
+    for shares, partition in partitions.items():
+        same = [(group.label, run) for group in groups for run in group.runs if run.shares == shares]
         tables.append(tabulate_clients(partition, [(label, run, alone[id(run)]) for label, run in same]))
     text = "A dot is a client, at the last evaluated round; the bar marks the median, the tick the 10th percentile."
     return Figure("clients", "Accuracy of each client", text, "strip", views, tables)
@@ -150,8 +150,8 @@ def plot_clients(groups: Sequence[Group]) -> Figure:
 
 def find_alone(run: Run, runs: Iterable[Run]) -> Run | None:
     """The run whose clients have the same data and learn alone."""
-    same = (other for other in runs if other.clients_have == run.clients_have)
-    return None if run.method in LOCAL_ONLY else next((o for o in same if o.method in LOCAL_ONLY), None)
+    same = (other for other in runs if other.is_silent and other.clients_have == run.clients_have)
+    return None if run.is_silent else next(same, None)
 
 
 def tabulate_clients(partition: Partition, runs: Sequence[tuple[str, Run, Run | None]]) -> Cells:
@@ -166,36 +166,51 @@ def tabulate_clients(partition: Partition, runs: Sequence[tuple[str, Run, Run | 
             columns.append({client: Amount(f"{100 * gain:+.1f}", gain) for client, gain in gains.items()})
         for position, heading in enumerate(("sent", "received")) if run.counts.sent_bytes else ():
             headings.append(f"{label}\n{heading}")
-            columns.append({c: Amount(format_bytes(b[position]), b[position]) for c, b in run.by_client.items()})
+            columns.append({c: Amount(format_bytes(b[position]), b[position]) for c, b in run.sums.by_client.items()})
     empty = Amount(NONE, -1)
+    n_tested = {score.client: score.n_test for _, run, _ in runs for score in run.scores}
     rows: list[list[str | Amount]] = [
-        [str(client), str(sum(train)), str(sum(test)), *(column.get(client, empty) for column in columns)]
-        for client, train, test in zip(partition.clients, partition.start.train, partition.start.test, strict=True)
+        [
+            str(holding.client),
+            count_cell(None if holding.train is None else sum(holding.train)),
+            count_cell(n_tested.get(holding.client) if holding.test is None else sum(holding.test)),
+            *(column.get(holding.client, empty) for column in columns),
+        ]
+        for holding in partition.clients
     ]
     seeds = ", ".join(str(seed) for seed in sorted({run.seed for _, run, _ in runs}))
-    return Cells(headings, rows, f"Clients with seed {seeds}; partition {partition.sha256[:8]}", is_sortable=True)
+    whose = NODES_OWN if partition.is_nodes_own else f"partition {partition.sha256[:8]}"
+    return Cells(headings, rows, f"Clients with seed {seeds}; {whose}", is_sortable=True)
+
+
+def count_cell(count: int | None) -> Amount:
+    """None: only the client knows."""
+    return Amount(NONE, -1) if count is None else Amount(str(count), count)
 
 
 def share_cell(share: float) -> Amount:
     return Amount(format_percent(share), share)
 
 
-def plot_labels(groups: Sequence[Group]) -> Figure:
-    """Of each distinct partition: the runs of one seed share theirs."""
+def plot_labels(groups: Sequence[Group]) -> Figure | None:
+    """Of each distinct partition that is known: the runs of one seed share theirs."""
     runs = [run for group in groups for run in group.runs]
-    partitions = {run.partition.sha256: (run.seed, run.partition) for run in runs}
+    partitions = {run.shares: (run.seed, run.partition) for run in runs if not run.partition.is_nodes_own}
     views, tables = [], []
     for seed, partition in partitions.values():
-        moments: list[tuple[str, Labels]] = [("", partition.start)]
-        if partition.drifted is not None:
-            moments.append((f" after round {partition.drift_round}", partition.drifted))
-        for moment, labels in moments:
-            for part, counts in (("train", labels.train), ("test", labels.test)):
+        moments: list[tuple[str, list[Holding]]] = [("", partition.clients)]
+        if partition.drift is not None:
+            moments.append((f" after round {partition.drift.round}", partition.drift.clients))
+        for moment, holdings in moments:
+            for part in ("train", "test"):
                 label = f"{part}{moment}" if len(partitions) == 1 else f"{part}{moment} · seed {seed}"
-                head = {"across": partition.clients, "down": partition.classes}
-                views.append({"label": label, "values": counts, "are_counts": True, **head})
-                rows = [[str(c), *map(str, row)] for c, row in zip(partition.clients, counts, strict=True)]
+                counts = {holding.client: getattr(holding, part) or [] for holding in holdings}
+                head = {"across": list(counts), "down": partition.classes}
+                views.append({"label": label, "values": list(counts.values()), "are_counts": True, **head})
+                rows = [[str(client), *map(str, row)] for client, row in counts.items()]
                 tables.append(Cells(["Client", *partition.classes], rows, f"Examples: {label}"))
+    if not views:
+        return None
     text = "How many examples of each class a client holds; a stronger colour is more."
     return Figure("labels", "Labels of each client", text, "heat", views, tables)
 
@@ -204,12 +219,12 @@ def plot_fields(groups: Sequence[Group]) -> Figure:
     views, tables = [], []
     for group in groups:
         for run in group.runs:
-            names = dict.fromkeys(name for _, _, name in run.by_field if name != ENVELOPE)
+            names = dict.fromkeys(name for _, _, name in run.sums.by_field if name != ENVELOPE)
             colours = {name: k for k, name in enumerate(names)} | {ENVELOPE: GREY}
-            steps = dict.fromkeys((step, direction) for step, direction, _ in run.by_field)
+            steps = dict.fromkeys((step, direction) for step, direction, _ in run.sums.by_field)
             bars = []
             for step, direction in steps:
-                parts = {name: run.by_field.get((step, direction, name)) for name in colours}
+                parts = {name: run.sums.by_field.get((step, direction, name)) for name in colours}
                 segments = [
                     {"label": name, "colour": colours[name], "value": counts.sent_bytes}
                     for name, counts in parts.items()
@@ -220,7 +235,7 @@ def plot_fields(groups: Sequence[Group]) -> Figure:
             views.append({"label": label, "rows": bars})
             rows = [
                 (step, WAYS[direction], name, *(format_bytes(n_bytes) for n_bytes in counts))
-                for (step, direction, name), counts in run.by_field.items()
+                for (step, direction, name), counts in run.sums.by_field.items()
             ]
             headings = ("Step", "Direction", "Field", "Sent", "Packed", "Entropy estimate", "Paper's count")
             tables.append(Cells(headings, rows, label))
@@ -271,9 +286,9 @@ def plot_bytes(groups: Sequence[Group]) -> Figure:
 
 def plot_seconds(groups: Sequence[Group]) -> Figure:
     views, tables = [], []
-    for position, name in enumerate(("whole round", "evaluation alone")):
+    for key, name in (("seconds", "whole round"), ("evaluate_seconds", "evaluation alone")):
         lines = [
-            average(group, {id(run): {r: s[position] for r, s in run.seconds_by_round.items()} for run in group.runs})
+            average(group, {id(run): {r: getattr(t, key) for r, t in run.times.items()} for run in group.runs})
             for group in groups
         ]
         y = {"label": "seconds", "unit": "seconds", "log": is_wide(lines), "zero": True}
@@ -291,7 +306,7 @@ def plot_notes(groups: Sequence[Group], left_out: Set[str]) -> list[Figure]:
             for name, value in r.notes.items():
                 if value is not None and math.isfinite(value) and name not in left_out:
                     noted.setdefault(name, {}).setdefault(id(run), {})[r.round] = value
-        for name, by_round in run.client_notes.items():
+        for name, by_round in run.clients.mean_notes.items():
             noted.setdefault(f"{name}, mean of clients", {})[id(run)] = by_round
     figures = []
     for k, (name, by_run) in enumerate(noted.items()):

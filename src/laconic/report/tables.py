@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from laconic.report.records import Run, rise
+from laconic.report.run import Run, rise
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")  # each a thousand of the one before
 NONE = "–"  # where there is nothing to show
@@ -111,7 +111,7 @@ def describe(run: Run) -> dict[str, Any]:
         "run": str(run.folder),
         "method": run.method,
         "seed": run.seed,
-        "git": run.env.get("git"),
+        "git": run.env.git,
         "partition": run.partition.sha256[:12],
         "rounds": run.rounds[-1].round if run.rounds else 0,
         "is_finished": run.is_finished,
@@ -124,7 +124,7 @@ def describe(run: Run) -> dict[str, Any]:
         "paper_upload_bytes": sum(r.paper_upload_bytes for r in run.rounds),
         "paper_download_bytes": sum(r.paper_download_bytes for r in run.rounds),
         "seconds": round(run.seconds, 1),
-        "notes": {name: statistics.fmean(of.values()) for name, of in run.last_notes.items() if of},
+        "notes": {name: statistics.fmean(of.values()) for name, of in run.clients.last_notes.items() if of},
     }
 
 

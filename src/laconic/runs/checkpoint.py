@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from laconic.algorithm import Algorithm, state_type
+from laconic.files import write_atomically
 from laconic.fleets.base import BaseFleet
-from laconic.fleets.store import write_atomically
-from laconic.runs.record import SCHEMA
+from laconic.records import SCHEMA
 from laconic.state import freeze, thaw
 
 MANIFEST = "manifest.json"

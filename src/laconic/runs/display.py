@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from laconic.report.records import Round, read_rounds
+from laconic.records import Round, read_rounds
 from laconic.report.tables import format_bytes
 
 HEADING = "round  acc mean    p10   up/client  down/client       total"
@@ -42,10 +42,10 @@ class Lines:
     def progressed(self, round: int, done: int, total: int, what: str) -> None:
         pass
 
-    def finished_round(self, row: dict[str, Any], seconds: float) -> None:
+    def finished_round(self, row: Round, seconds: float) -> None:
         with self.lock:
-            self.sent_bytes[row["round"]] = count_bytes(row)
-            if row["round"] or count_bytes(row):  # often nothing travels before the first round
+            self.sent_bytes[row.round] = row.total_bytes
+            if row.round or row.total_bytes:  # often nothing travels before the first round
                 self.say(format_row(row, sum(self.sent_bytes.values())))
 
     def said(self, line: str) -> None:
@@ -95,12 +95,12 @@ class Bar(Lines):
             self.progress.reset(self.task)  # once finished, a bar stays so, and its clock stands
         self.progress.update(self.task, description=title, completed=done, total=total, count=f"{done}/{total} clients")
 
-    def finished_round(self, row: dict[str, Any], seconds: float) -> None:
+    def finished_round(self, row: Round, seconds: float) -> None:
         super().finished_round(row, seconds)
-        if row["round"]:  # set-up says nothing about how long a round takes
+        if row.round:  # set-up says nothing about how long a round takes
             with self.lock:
                 self.seconds.append(seconds)
-                left_seconds = sum(self.seconds) / len(self.seconds) * (self.rounds - row["round"])
+                left_seconds = sum(self.seconds) / len(self.seconds) * (self.rounds - row.round)
             self.progress.update(self.task, left=f"about {format_seconds(left_seconds)} left")
 
     def said(self, line: str) -> None:
@@ -110,26 +110,22 @@ class Bar(Lines):
 
 def make_display(folder: Path, *, quiet: bool = False) -> Lines:
     """On stderr, for the run in this folder; rich knows about terminals and NO_COLOR."""
-    earlier = read_rounds(folder / "metrics.jsonl")
+    earlier = read_rounds(folder)
     console = Console(stderr=True, quiet=quiet)
     return Bar(console, earlier) if console.is_terminal and not quiet else Lines(console, earlier)
 
 
-def count_bytes(row: Mapping[str, Any]) -> int:
-    return sum(int(row[f"{way}_bytes"]) for way in ("upload", "download", "peer"))
-
-
-def format_row(row: Mapping[str, Any], total_bytes: int) -> str:
-    mean, p10 = (f"{row[key]:.3f}" if row[key] is not None else "-" for key in ("accuracy_mean", "accuracy_p10"))
+def format_row(row: Round, total_bytes: int) -> str:
+    mean, p10 = ("-" if share is None else f"{share:.3f}" for share in (row.accuracy_mean, row.accuracy_p10))
     # over the clients sampled, and over all that something was sent to; nobody is sampled for the set-up.
     # what peers send each other goes up at one and down at the other
-    counts = {"upload_bytes": row["n_sampled"], "download_bytes": row["n_reached"]}
-    up, down = (format_bytes((row[way] + row["peer_bytes"]) / max(n, 1)) for way, n in counts.items())
-    line = f"{row['round']:5d}  {mean:>8}  {p10:>5}  {up:>10}  {down:>11}  {format_bytes(total_bytes):>10}"
-    if row["is_void"]:
+    ways = ((row.upload_bytes, row.n_sampled), (row.download_bytes, row.n_reached or 0))
+    up, down = (format_bytes((n_bytes + row.peer_bytes) / max(n_clients, 1)) for n_bytes, n_clients in ways)
+    line = f"{row.round:5d}  {mean:>8}  {p10:>5}  {up:>10}  {down:>11}  {format_bytes(total_bytes):>10}"
+    if row.is_void:
         return f"{line}  void: too few replies"
-    lost = row["n_sampled"] - row["n_replied"]
-    return f"{line}  {lost} of {row['n_sampled']} did not reply" if lost > 0 else line
+    n_lost = row.n_sampled - row.n_replied
+    return f"{line}  {n_lost} of {row.n_sampled} did not reply" if n_lost > 0 else line
 
 
 def format_seconds(seconds: float) -> str:

@@ -84,9 +84,10 @@ def spread(config: Config, seeds: Sequence[int], folder: Path) -> Plan:
     return {folder / f"seed-{seed}": replace(config, seed=seed) for seed in seeds}
 
 
-def new_folder(name: str, configs: Sequence[Config]) -> Path:
+def new_folder(name: str, configs: Sequence[Config], data: str = "") -> Path:
+    """data: what it is called, where the configuration does not know."""
     digest = hashlib.sha256("".join(map(write_config, configs)).encode()).hexdigest()[:4]
-    data = Path(configs[0].data.name).stem  # it may be a path to an .npz
+    data = data or Path(configs[0].data.name).stem  # it may be a path to an .npz
     return Path("runs") / f"{datetime.now():%Y-%m-%d_%H%M%S}_{name}_{data}_{digest}"
 
 

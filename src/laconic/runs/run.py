@@ -4,39 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
 from laconic.algorithm import Algorithm, Task, TooFew
 from laconic.data import Partition
+from laconic.files import write_atomically
 from laconic.fleets import open_fleet
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.fleets.host import Home
-from laconic.fleets.store import write_atomically
+from laconic.records import (
+    LINES,
+    ClientScore,
+    Failure,
+    Matrix,
+    Pairs,
+    Record,
+    Round,
+    Summary,
+    Times,
+    Traffic,
+    append_lines,
+    cut,
+    log_event,
+    read_lines,
+    read_rounds,
+    to_line,
+    write,
+)
 from laconic.runs import checkpoint as checkpoints
 from laconic.runs.budget import keep_budget
 from laconic.runs.checkpoint import Checkpoint
 from laconic.runs.config import Config, parse_bytes, read_config, write_config
 from laconic.runs.prepare import Prepared, prepare
 from laconic.runs.record import (
-    LOGS,
-    append_lines,
-    command_line,
-    cut,
     describe_clients,
     describe_environment,
     describe_matrices,
     describe_pairs,
     describe_partition,
     describe_round,
-    log_event,
-    read_lines,
-    write_json,
+    summarize,
 )
 
 MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
@@ -56,7 +67,7 @@ class Watch(Protocol):
     def progressed(self, round: int, done: int, total: int, what: str) -> None:
         """So many of the clients asked have finished that step."""
 
-    def finished_round(self, row: dict[str, Any], seconds: float) -> None: ...
+    def finished_round(self, row: Round, seconds: float) -> None: ...
 
     def said(self, line: str) -> None: ...
 
@@ -69,25 +80,6 @@ class Interrupted(Exception):
         self.folder = folder
 
 
-@dataclass(frozen=True)
-class Summary:
-    run: str
-    method: str
-    rounds: int
-    tested: str  # test or validation: whose examples the accuracies are of
-    accuracy_mean: float | None  # over clients, after the last round
-    accuracy_best: float | None  # the best round's mean
-    accuracy_p10: float | None
-    upload_bytes: int
-    download_bytes: int
-    paper_upload_bytes: float
-    paper_download_bytes: float
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 def run(config: Config, folder: Path, *, watch: Watch | None = None) -> Summary:
     """A new run; the folder must not exist or be empty."""
     if folder.exists() and any(folder.iterdir()):
@@ -95,8 +87,8 @@ def run(config: Config, folder: Path, *, watch: Watch | None = None) -> Summary:
     prepared = prepare(config)
     config = keep_budget(config, prepared.task, watch.said if watch else lambda line: None)
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "env.json", describe_environment(command_line()))
-    write_json(folder / "partition.json", describe_partition(prepared))
+    write(folder, describe_environment())
+    write(folder, describe_partition(prepared))
     prepared.partition.save(folder / "partition.npz")
     write_atomically(folder / "config.toml", write_config(config).encode())  # last: from now on it can be resumed
     return _go(config, prepared, folder, watch)
@@ -107,9 +99,8 @@ def resume(folder: Path, *, watch: Watch | None = None) -> Summary:
     if not (folder / "config.toml").exists():
         raise ValueError(f"{folder} holds no run that got under way; start it anew")
     config = read_config(folder / "config.toml")
-    if (folder / "DONE.json").exists():
-        rows = read_lines(folder / "metrics.jsonl")
-        return _summarize(config, folder, rows, sum(row["seconds"] for row in read_lines(folder / "times.jsonl")))
+    if (folder / Summary.file).exists():
+        return summarize(config, folder, read_rounds(folder), sum(row.seconds for row in read_lines(folder, Times)))
     return _go(config, prepare(config, Partition.load(folder / "partition.npz")), folder, watch)
 
 
@@ -137,7 +128,7 @@ def find_conditions(config: Config) -> Conditions:
 
 def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:
     """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
-    (folder / "FAILED.json").unlink(missing_ok=True)
+    (folder / Failure.file).unlink(missing_ok=True)
     (folder / "checkpoints").mkdir(exist_ok=True)
 
     def on_progress(what: str, done: int, total: int) -> None:
@@ -155,10 +146,10 @@ def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch:
     except BaseException as error:
         log_event(folder, f"failed: {error}")
         words = "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
-        write_json(folder / "FAILED.json", {"error": words})
+        write(folder, Failure(words))
         raise
-    summary = _summarize(config, folder, read_lines(folder / "metrics.jsonl"), loop.seconds)
-    write_json(folder / "DONE.json", summary.to_json())
+    summary = summarize(config, folder, read_rounds(folder), loop.seconds)
+    write(folder, summary)
     log_event(folder, "done")
     return summary
 
@@ -188,15 +179,15 @@ class _Loop:
         if self.n_losses:
             self.fleet.replace_lost()
         found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
-        self.lengths, self.seconds = dict.fromkeys(LOGS, 0), 0.0
+        self.lengths, self.seconds = dict.fromkeys((kind.file for kind in LINES), 0), 0.0
         if found:  # a kind of record that it does not know was empty then
             self.lengths, self.seconds = self.lengths | found.lengths, found.seconds
         else:  # nothing of a start that was cut short may stay
             shutil.rmtree(self.folder / "checkpoints")
             (self.folder / "checkpoints").mkdir()
             self.fleet.open({"links": {}, "clients": {}}, -1)
-        for name in LOGS:
-            cut(self.folder / name, self.lengths[name])
+        for kind in LINES:
+            cut(self.folder / kind.file, self.lengths[kind.file])
         first = found.round + 1 if found else 0
         log_event(self.folder, f"from round {first} on")
         if self.watch:
@@ -219,13 +210,13 @@ class _Loop:
         for line in news:
             self.say(line)
         row = describe_round(fleet, scores, is_void=trouble is not None)
-        self.write("metrics.jsonl", [row])
-        self.write("clients.jsonl", describe_clients(fleet, scores or []))
-        self.write("pairs.jsonl", describe_pairs(fleet))
-        self.write("matrices.jsonl", describe_matrices(fleet))
-        self.lengths["traffic.jsonl"] = append_lines(self.folder / "traffic.jsonl", fleet.ledger.to_jsonl())
+        self.append(Round, [row])
+        self.append(ClientScore, describe_clients(fleet, scores or []))
+        self.append(Pairs, describe_pairs(fleet))
+        self.append(Matrix, describe_matrices(fleet))
+        self.append_lines(Traffic, fleet.ledger.to_jsonl())  # its columns are the record's fields
         seconds, evaluate_seconds = perf_counter() - started, perf_counter() - trained
-        self.write("times.jsonl", [{"round": round, "seconds": seconds, "evaluate_seconds": evaluate_seconds}])
+        self.append(Times, [Times(round, seconds, evaluate_seconds)])
         self.seconds += seconds
         if is_last or round % self.config.checkpoint_every == 0:
             checkpoints.save(self.folder / "checkpoints", fleet, Checkpoint(round, server, self.lengths, self.seconds))
@@ -239,8 +230,11 @@ class _Loop:
         if self.watch:
             self.watch.said(line)
 
-    def write(self, name: str, rows: list[dict[str, Any]]) -> None:
-        self.lengths[name] = append_lines(self.folder / name, map(json.dumps, rows))
+    def append(self, kind: type[Record], rows: Iterable[Record]) -> None:
+        self.append_lines(kind, map(to_line, rows))
+
+    def append_lines(self, kind: type[Record], lines: Iterable[str]) -> None:
+        self.lengths[kind.file] = append_lines(self.folder / kind.file, lines)
 
 
 def play(
@@ -266,22 +260,4 @@ def _title(config: Config, task: Task, folder: Path) -> str:
     tested = " · tested on validation examples" if config.data.tested == "validation" else ""
     return (
         f"{config.method_name} on {data} · {task.n_clients} clients · {share} · seed {config.seed}{tested} · {folder}"
-    )
-
-
-def _summarize(config: Config, folder: Path, rows: list[dict[str, Any]], seconds: float) -> Summary:
-    means = [row["accuracy_mean"] for row in rows if row["accuracy_mean"] is not None]
-    return Summary(
-        run=str(folder),
-        method=config.method_name,
-        rounds=rows[-1]["round"],
-        tested=config.data.tested,
-        accuracy_mean=rows[-1]["accuracy_mean"],
-        accuracy_best=max(means, default=None),
-        accuracy_p10=rows[-1]["accuracy_p10"],
-        **{
-            key: sum(row[key] for row in rows)
-            for key in ("upload_bytes", "download_bytes", "paper_upload_bytes", "paper_download_bytes")
-        },
-        seconds=round(seconds, 3),
     )

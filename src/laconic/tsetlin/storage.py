@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as to_bytes
 
+from laconic.files import write_atomically
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import Machine, build, literal_states
 
@@ -30,7 +31,8 @@ def save(machine: Machine, path: str | Path) -> None:
     }
     if machine.rivalry is not None:
         arrays["rivalry"] = machine.rivalry
-    save_file(arrays, path, metadata={"format": FORMAT, "settings": json.dumps(settings)})
+    metadata = {"format": FORMAT, "settings": json.dumps(settings)}
+    write_atomically(Path(path), to_bytes(arrays, metadata=metadata))
 
 
 def load(path: str | Path) -> Machine:
@@ -40,7 +42,7 @@ def load(path: str | Path) -> Machine:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
-                raise ValueError(f"its format is {metadata.get('format')!r}, {FORMAT!r} was due")
+                raise ValueError(f"its format is {metadata.get('format')!r}, {FORMAT!r} was expected")
             settings = json.loads(metadata["settings"])
             states, weights = file.get_tensor("states"), file.get_tensor("weights")
             rivalry = file.get_tensor("rivalry") if "rivalry" in file.keys() else None  # noqa: SIM118  # no mapping
@@ -69,9 +71,9 @@ def _assemble(
     machine = build(shape, *weights.shape, threshold=threshold, specificity=specificity, boost=boost)
     if coalesced:
         machine.coalesced, machine.states = True, machine.states[:1].copy()
-    due = (*machine.states.shape[:2], shape.n_literals)
-    if states.shape != due:
-        raise ValueError(f"its states have shape {list(states.shape)}, {list(due)} was due")
+    expected = (*machine.states.shape[:2], shape.n_literals)
+    if states.shape != expected:
+        raise ValueError(f"its states have shape {list(states.shape)}, {list(expected)} was expected")
     machine.states[:, :, shape.literal_slots] = states
     machine.weights[...] = weights
     return machine

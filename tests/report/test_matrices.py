@@ -5,8 +5,8 @@ from browser import browse
 from made_runs import write_run
 
 from laconic.report import read_run, write_report
+from laconic.report.matrices import plot_cosines, plot_heads, plot_matrices, plot_targets, scale
 from laconic.report.page import build_page
-from laconic.report.prototypes import plot_cosines, plot_heads, plot_targets, scale
 from laconic.report.tables import group_runs
 
 TARGETS = [[0.0, 3.0, 4.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, -2.0, 0.0, 0.0]]
@@ -53,6 +53,17 @@ def test_the_last_targets_are_drawn_dimensions_across_and_measured_in_the_table(
     assert figure.tables[0].rows[0] == ["0", "2", "5", "-0.30", "-0.60", "0.00"]
 
 
+def test_a_matrix_of_an_unknown_name_is_drawn_as_it_is(tmp_path):
+    folder = write_matrices(write_run(tmp_path / "run"))
+    assert plot_matrices(read_groups(folder)) is None
+    text = (folder / "matrices.jsonl").read_text()
+    (folder / "matrices.jsonl").write_text(text.replace('"prototypes"', '"centroids"'))
+    (view,) = plot_matrices(read_groups(folder)).views
+    assert view["label"] == "fedtm: centroids, round 4"
+    assert view["values"][1] == [3.0, 0.0, -2.0]
+    assert plot_targets(read_groups(folder)) is None
+
+
 def test_no_target_is_set_beside_itself(tmp_path):
     (view,) = plot_cosines(read_groups(write_matrices(write_run(tmp_path / "run")))).views
     assert view["kinds"] == ["class", "class"]
@@ -61,7 +72,7 @@ def test_no_target_is_set_beside_itself(tmp_path):
 
 def test_heads_that_follow_their_labels_are_at_no_distance_from_them(tmp_path):
     folder = write_run(tmp_path / "run")
-    counts = read_run(folder).partition.start.train
+    counts = [holding.train for holding in read_run(folder).partition.clients]
     same = [[5 + 0.1 * n for n in row] for row in counts]
     figure = plot_heads(read_groups(write_matrices(folder, of_heads=same)))
     labels, heads = figure.views
@@ -71,7 +82,7 @@ def test_heads_that_follow_their_labels_are_at_no_distance_from_them(tmp_path):
 
 def test_the_distance_is_that_of_all_clients_and_classes(tmp_path):
     folder = write_run(tmp_path / "run")
-    counts = read_run(folder).partition.start.train
+    counts = [holding.train for holding in read_run(folder).partition.clients]
     flat = [[1.0] * 3 for _ in counts]  # a head that knows no class from another
     figure = plot_heads(read_groups(write_matrices(folder, of_heads=flat)))
     due = sum(value**2 for row in counts for value in scale(row)) ** 0.5
@@ -83,7 +94,7 @@ def test_the_distance_is_that_of_all_clients_and_classes(tmp_path):
     [
         ('"values": [[', '"values": [[0.5, ', r"matrices\.jsonl:1: 3 rows of values; a row for each of 3, all as long"),
         ('"rows": [0', '"rows": [3, 0', r"matrices\.jsonl:1: 3 rows of values; a row for each of 4"),
-        ('"values": [[', '"values": [["a", ', r"matrices\.jsonl:1: values is .* lists of numbers was due"),
+        ('"values": [[', '"values": [["a", ', r"matrices\.jsonl:1: values\[0\]\[0\] is 'a'; a number was expected"),
     ],
 )
 def test_a_damaged_matrix_is_refused_with_its_line(tmp_path, old, new, complaint):

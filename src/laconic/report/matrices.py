@@ -1,15 +1,15 @@
-"""Figures of methods whose clients agree on a target for each class: the targets, how alike they are, and the heads."""
+"""Figures of the matrices that methods noted: a target for each class, how alike these are, heads, and any other."""
 
 import statistics
 from collections.abc import Sequence
 from math import sqrt
 
+from laconic.records import Matrix
+from laconic.report.notes import COSINES, HEADS, TARGETS
 from laconic.report.panels import list_runs
 from laconic.report.plots import Cells, Figure, View
-from laconic.report.records import Matrix, Run
-from laconic.report.tables import Group
-
-TARGETS, COSINES, HEADS = "prototypes", "prototype_cosine", "head_norm"  # as methods note them
+from laconic.report.run import Run
+from laconic.report.tables import NONE, Group
 
 Rows = list[list[float]]
 
@@ -19,16 +19,16 @@ def plot_targets(groups: Sequence[Group]) -> Figure | None:
     tables = []
     for _, label, run in list_runs(groups):
         noted, alike = run.matrices.get(TARGETS), run.matrices.get(COSINES)
-        if noted is None or alike is None:
+        if noted is None:
             continue
         names = [run.partition.classes[k] for k in noted.rows]
         views.append(heat(f"{label}, round {noted.round}", noted, list(range(len(noted.values[0]))), names))
         rows = []
         for k, name in enumerate(names):
-            row, others = noted.values[k], [value for j, value in enumerate(alike.values[k]) if j != k]
-            shown = (statistics.fmean(others), min(others), max(others)) if others else ()
+            row, others = noted.values[k], [v for j, v in enumerate(alike.values[k]) if j != k] if alike else []
+            shown = [f"{of(others):.2f}" if others else NONE for of in (statistics.fmean, min, max)]
             n_used, length = sum(value != 0 for value in row), sqrt(sum(value**2 for value in row))
-            rows.append([name, str(n_used), f"{length:.3g}", *(f"{value:.2f}" for value in shown)])
+            rows.append([name, str(n_used), f"{length:.3g}", *shown])
         headings = ["Class", "Dimensions that are not 0", "Length", "Mean cosine with others", "Lowest", "Highest"]
         tables.append(Cells(headings, rows, label))
     if not views:
@@ -57,6 +57,24 @@ def plot_cosines(groups: Sequence[Group]) -> Figure | None:
     return Figure("cosines", "How alike the prototypes are", text, "heat", views, tables)
 
 
+def plot_matrices(groups: Sequence[Group]) -> Figure | None:
+    """All those that no other figure knows how to draw."""
+    views: list[View] = []
+    tables = []
+    for _, label, run in list_runs(groups):
+        for name, noted in run.matrices.items():
+            if name in (TARGETS, COSINES, HEADS) or not (noted.rows and noted.values[0]):
+                continue
+            across, title = list(range(len(noted.values[0]))), f"{label}: {name}, round {noted.round}"
+            views.append(heat(title, noted, across, [str(row) for row in noted.rows]))
+            rows = [[str(of), *(f"{v:.4g}" for v in row)] for of, row in zip(noted.rows, noted.values, strict=True)]
+            tables.append(Cells([f"{noted.down} \\ {noted.across}", *map(str, across)], rows, title))
+    if not views:
+        return None
+    text = "Numbers that a method noted for its own reasons; a stronger colour is further from 0, and 0 is blank."
+    return Figure("matrices", "Matrices that the methods noted", text, "heat", views, tables)
+
+
 def heat(label: str, matrix: Matrix, across: Sequence[int | str], down: Sequence[str]) -> View:
     values = [list(column) for column in zip(*matrix.values, strict=True)]
     return {"label": label, "across": across, "down": down, "values": values, "kinds": [matrix.across, matrix.down]}
@@ -74,11 +92,12 @@ def plot_heads(groups: Sequence[Group]) -> Figure | None:
             continue
         labels, norms = scale_labels(run, noted), [scale(row) for row in noted.values]
         head = {"across": noted.rows, "down": run.partition.classes, "kinds": ["client", "class"]}
-        if run.partition.sha256 not in drawn:
-            drawn.add(run.partition.sha256)
+        if labels is not None and run.shares not in drawn:
+            drawn.add(run.shares)
             views.append({"label": f"labels, seed {run.seed}", "values": labels, **head})
         views.append({"label": f"{label}, round {noted.round}", "values": norms, **head})
-        rows.append((label, f"{measure_distance(labels, norms):.2f}", str(len(norms))))
+        distance = NONE if labels is None else f"{measure_distance(labels, norms):.2f}"
+        rows.append((label, distance, str(len(norms))))
     if not views:
         return None
     text = (
@@ -89,12 +108,11 @@ def plot_heads(groups: Sequence[Group]) -> Figure | None:
     return Figure("heads", "Heads and labels", text, "heat", views, [table])
 
 
-def scale_labels(run: Run, noted: Matrix) -> Rows:
-    """[client of the matrix][class], as they were in that round."""
-    partition = run.partition
-    drifted = partition.drifted if partition.drift_round is not None and noted.round >= partition.drift_round else None
-    by_client = dict(zip(partition.clients, (drifted or partition.start).train, strict=True))
-    return [scale(by_client[client]) for client in noted.rows]
+def scale_labels(run: Run, noted: Matrix) -> Rows | None:
+    """[client of the matrix][class], as they were in that round; None: only the clients know."""
+    trained = {holding.client: holding.train for holding in run.partition.at(noted.round)}
+    counts = [trained[client] for client in noted.rows]
+    return None if None in counts else [scale(row) for row in counts if row is not None]
 
 
 def scale(row: Sequence[float]) -> list[float]:
