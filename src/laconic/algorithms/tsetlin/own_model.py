@@ -34,6 +34,17 @@ class OwnModel:
         self.log_shares = linear.log_shares(examples.y, self.classes)
         return linear.Lesson(features, self.places(examples.y), self.log_shares)
 
+    def train_head(self, examples: Examples, *, steps: int, rate: float, decay: float) -> None:
+        lesson = self.lesson(examples, look(self, examples.x))
+        self.head = linear.train(self.head, lesson, steps=steps, rate=rate, decay=decay)
+
+    def pick_best(self, examples: Examples, *, n_each: int, min_examples: int) -> tm.Clauses:
+        """So many clauses of each class that has enough examples."""
+        places = self.places(examples.y)
+        counts = np.bincount(places)
+        is_picked = (counts >= min_examples) & (len(counts) > 1)  # of one class there is nothing to tell apart
+        return tm.pick_clauses(self.machine, examples.x, places, np.flatnonzero(is_picked), n_each)
+
 
 def build_own(machine: tm.Machine, holds: NDArray[np.bool_], labels: NDArray[np.int64]) -> OwnModel:
     """Before it was trained; the machine has a bank for each class held."""
