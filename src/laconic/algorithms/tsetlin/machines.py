@@ -91,18 +91,17 @@ def classify(machine: tm.Machine, x: NDArray[np.uint8], among: NDArray[np.bool_]
     return best
 
 
+def build_alike(machine: tm.Machine, n_classes: int, n_clauses: int) -> tm.Machine:
+    """Fresh, of another size."""
+    shape, threshold, specificity = machine.shape, machine.threshold, machine.specificity
+    return tm.build(shape, n_classes, n_clauses, threshold=threshold, specificity=specificity, boost=machine.boost)
+
+
 def resize(machine: tm.Machine, n_clauses: int) -> tm.Machine:
     """Its first clauses, and fresh ones where it has too few; a clause's index is its polarity, so none may move."""
     if n_clauses == machine.n_clauses:
         return machine
-    resized = tm.build(
-        machine.shape,
-        machine.n_classes,
-        n_clauses,
-        threshold=machine.threshold,
-        specificity=machine.specificity,
-        boost=machine.boost,
-    )
+    resized = build_alike(machine, machine.n_classes, n_clauses)
     n_kept = min(n_clauses, machine.n_clauses)
     resized.states[:, :n_kept] = machine.states[:, :n_kept]
     resized.weights[:, :n_kept] = machine.weights[:, :n_kept]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from laconic import linear
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples
+from laconic.algorithms.tsetlin.machines import build_alike
 
 
 @dataclass
@@ -75,13 +76,6 @@ def look(own: OwnModel, x: NDArray[np.uint8]) -> linear.Matrix:
 
 def keep_banks(machine: tm.Machine, before: NDArray[np.bool_], now: NDArray[np.bool_]) -> tm.Machine:
     """With a bank for each of the classes `now`: those of classes it had before, and fresh ones."""
-    kept = tm.build(
-        machine.shape,
-        int(np.count_nonzero(now)),
-        machine.n_clauses,
-        threshold=machine.threshold,
-        specificity=machine.specificity,
-        boost=machine.boost,
-    )
+    kept = build_alike(machine, int(np.count_nonzero(now)), machine.n_clauses)
     kept.states[before[now]], kept.weights[before[now]] = machine.states[now[before]], machine.weights[now[before]]
     return kept
