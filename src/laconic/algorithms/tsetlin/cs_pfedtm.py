@@ -114,8 +114,7 @@ class CSpFedTM(SplitMethod):
         n_shared = self.n_shared
         if n_shared is None:
             n_shared, server.similarity = self.estimate_split(server.task, fleet, server.similarity)
-        made = server.shared or (self.build(server.task, n_shared) if n_shared else None)
-        server.shared = resize(made, n_shared) if made and n_shared else None
+        server.shared = resize(server.shared or self.build(server.task, n_shared), n_shared) if n_shared else None
 
     def choose_donors(self, server: Server, updates: Mapping[ClientId, Update]) -> dict[ClientId, Classes]:
         """[class] whose include bits are wanted, of each donor; the best come first, ties go to the lower id."""

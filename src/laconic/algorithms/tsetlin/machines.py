@@ -38,10 +38,11 @@ class MachineMethod(Algorithm):
         check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1)
 
     def build(self, task: Task, n_clauses: int | None = None, n_classes: int | None = None) -> tm.Machine:
-        """With a bank for each of n_classes; None: as many as the settings and the task say."""
-        sizes = n_classes or task.n_classes, n_clauses or self.n_clauses
+        """None: as many as the settings and the task say."""
+        n_clauses = self.n_clauses if n_clauses is None else n_clauses
+        n_classes = task.n_classes if n_classes is None else n_classes
         shape = choose_shape(task, self.patch)
-        return tm.build(shape, *sizes, threshold=self.threshold, specificity=self.specificity)
+        return tm.build(shape, n_classes, n_clauses, threshold=self.threshold, specificity=self.specificity)
 
 
 class MergedMethod(MachineMethod):
