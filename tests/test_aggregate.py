@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from laconic.aggregate import average_weights, highest, jaccard, mean_of, mean_of_pairs, richest, unite_states
+from laconic.aggregate import (
+    average_weights,
+    find_donors,
+    highest,
+    jaccard,
+    mean_of,
+    mean_of_pairs,
+    richest,
+    unite_states,
+)
 
 BEFORE = np.array([[10, 20], [7, 7], [3, 30]], np.int32)
 UPLOADS = [np.array([[1, 50], [9, 9], [4, 31]], np.int32), np.array([[4, 80], [9, 9], [5, 41]], np.int32)]
@@ -30,6 +39,10 @@ def test_the_richest_are_the_holders_with_most_and_ties_go_to_the_lower_id() -> 
     assert richest(counts, 0, 2) == [2, 1]
     assert richest(counts, 0, 9) == [2, 1, 4]
     assert richest(counts, 1, 2) == []
+    donors = find_donors(counts, 2)
+    assert {client for client, classes in donors.items() if classes[0]} == {1, 2}
+    assert list(donors) == list(counts)
+    assert find_donors({}, 2) == {}
 
 
 def test_sizes_may_differ_from_class_to_class() -> None:

@@ -71,6 +71,15 @@ def richest(counts: Mapping[int, NDArray[np.integer[Any]]], label: int, n_chosen
     return highest({client: int(mine[label]) for client, mine in counts.items() if mine[label] > 0}, n_chosen)
 
 
+def find_donors(counts: Mapping[int, NDArray[np.integer[Any]]], n_chosen: int) -> dict[int, NDArray[np.bool_]]:
+    """[class] of each client: whether it is among the n_chosen that are richest in it."""
+    donors = {client: np.zeros(len(mine), np.bool_) for client, mine in counts.items()}
+    for label in range(min(map(len, counts.values()), default=0)):
+        for client in richest(counts, label, n_chosen):
+            donors[client][label] = True
+    return donors
+
+
 def highest(scores: Mapping[int, float], n_chosen: int) -> list[int]:
     """The best first; ties go to the lower id."""
     return sorted(scores, key=lambda client: (-scores[client], client))[:n_chosen]

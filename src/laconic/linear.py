@@ -18,6 +18,17 @@ from laconic import trial
 Matrix = NDArray[np.float64]
 Block = tuple[NDArray[Any], ...]  # rows and columns of a head, as np.ix_ gives them
 GRID_BITS = 24  # products of such features with this grid add up exactly in float64 below 2^24
+EXPONENT_LIMIT = 2 * GRID_BITS  # of a row's scale; beyond it there is nothing to learn
+
+
+class Limits(NamedTuple):
+    """Of the whole numbers that travel, both ways from zero."""
+
+    head: int
+    change: int
+
+
+LIMITS = {"fine": Limits(head=31, change=7), "coarse": Limits(head=7, change=3)}  # 6 and 4 bits, or 4 and 3
 
 
 class Lesson(NamedTuple):
@@ -111,3 +122,9 @@ def quantise(rows: Matrix, limit: int) -> tuple[NDArray[np.int8], NDArray[np.int
 
 def dequantise(numbers: NDArray[np.integer[Any]], exponents: NDArray[np.integer[Any]]) -> Matrix:
     return np.ldexp(numbers.astype(np.float64), exponents[:, None].astype(np.int64))
+
+
+def check_quantised(numbers: NDArray[np.integer[Any]], exponents: NDArray[np.integer[Any]], limit: int) -> None:
+    for name, those, most in (("rows", numbers, limit), ("exponents", exponents, EXPONENT_LIMIT)):
+        if np.any((those < -most) | (those > most)):
+            raise ValueError(f"{name} reach from {those.min()} to {those.max()}, ±{most} were due")

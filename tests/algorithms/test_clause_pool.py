@@ -7,8 +7,11 @@ import pytest
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Site, Task, bound_bytes
-from laconic.algorithms.tsetlin.clause_pool import BLENDS, Change, ClausePool, Head, Offer, Server
+from laconic.algorithms.tsetlin.clause_pool import Change, ClausePool, Head
 from laconic.algorithms.tsetlin.members import Member, Members
+from laconic.algorithms.tsetlin.pool import Offer
+from laconic.algorithms.tsetlin.pool_server import PoolServer
+from laconic.algorithms.tsetlin.pooled_model import BLENDS
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -33,7 +36,7 @@ def make_site(labels: list[int], client: int = 0) -> Site:
     return Site(client, 1, examples, examples, rng)
 
 
-def make_server() -> Server:
+def make_server() -> PoolServer:
     return METHOD.start_server(TASK, None)  # type: ignore[arg-type]  # asks nothing
 
 
@@ -72,16 +75,16 @@ def test_a_lost_offer_is_made_again_without_training_again() -> None:
 
 def test_offers_stand_side_by_side_and_late_joiners_bring_only_their_own_to_the_others() -> None:
     server = make_server()
-    METHOD.take_offer(server, 0, make_offer([3, 4], [0, 1]), round=1)
-    METHOD.take_offer(server, 2, make_offer([3], [0]), round=1)
+    server.take_offer(0, make_offer([3, 4], [0, 1]), round=1)
+    server.take_offer(2, make_offer([3], [0]), round=1)
     assert server.pool.clauses.argmax(axis=1).tolist() == [3, 4, 3]  # nothing is merged
-    first = METHOD.find_news(server, [0, 2])
+    first = server.find_news([0, 2])
     assert first[0] is first[2]  # the same for both, so that it is encoded once
     server.members.by_id[0].told = server.members.by_id[2].told = 3
     server.head += 1
-    METHOD.take_offer(server, 1, make_offer([7], [2]), round=5)
+    server.take_offer(1, make_offer([7], [2]), round=5)
     assert server.head[0].tolist() == [1, 1, 1, 1, 0]  # bias, three old slots, a new one
-    news = METHOD.find_news(server, [0, 1, 2])
+    news = server.find_news([0, 1, 2])
     assert news[0].is_new.tolist() == [False, False, False, True]
     assert news[0].clauses.argmax(axis=1).tolist() == [7]
     assert news[1].is_new.all()
@@ -93,21 +96,21 @@ def test_offers_stand_side_by_side_and_late_joiners_bring_only_their_own_to_the_
 
 def test_a_new_offer_replaces_the_old_one_and_slots_left_over_fall_silent() -> None:
     server = make_server()
-    METHOD.take_offer(server, 0, make_offer([3, 4], [0, 1]), round=1)
-    METHOD.take_offer(server, 1, make_offer([5], [0]), round=1)
+    server.take_offer(0, make_offer([3, 4], [0, 1]), round=1)
+    server.take_offer(1, make_offer([5], [0]), round=1)
     server.head += 1
-    METHOD.take_offer(server, 0, make_offer([9], [0]), round=4)
+    server.take_offer(0, make_offer([9], [0]), round=4)
     assert server.pool.clauses.sum(axis=1).tolist() == [1, 0, 1]
     assert server.head[0].tolist() == [1, 0, 0, 1]
-    METHOD.take_offer(server, 0, make_offer([9, 10, 11], [0]), round=8)
+    server.take_offer(0, make_offer([9, 10, 11], [0]), round=8)
     assert server.pool.clauses.argmax(axis=1).tolist() == [9, 10, 5, 11]
     assert server.pool.owners.tolist() == [0, 0, 1, 0]
 
 
 def test_rows_are_averaged_over_the_holders_of_a_class_by_size_and_others_rest() -> None:
     server = make_server()
-    METHOD.take_offer(server, 0, make_offer([3], [0, 1], n_examples=30), round=1)
-    METHOD.take_offer(server, 1, make_offer([], [1], n_examples=10), round=1)
+    server.take_offer(0, make_offer([3], [0, 1], n_examples=30), round=1)
+    server.take_offer(1, make_offer([], [1], n_examples=10), round=1)
     a = Change(None, np.array([[2, 4], [4, 0]]), np.array([0, -1]), NONE_RIGHT)  # scales 1 and 1/2
     b = Change(None, np.array([[6, 2]]), np.array([1]), NONE_RIGHT)  # scale 2
     server.members.by_id[0].told = server.members.by_id[1].told = 1
@@ -140,8 +143,8 @@ def test_clients_who_get_the_whole_pool_at_once_hold_it_once() -> None:
     server, sites = make_server(), [make_site([0] * 20 + [1] * 10, client) for client in (0, 1)]
     clients = [METHOD.start_client(TASK, site) for site in sites]
     for number, (client, site) in enumerate(zip(clients, sites, strict=True)):
-        METHOD.take_offer(server, number, METHOD.offer(client, Offer, site), round=1)  # type: ignore[arg-type]
-    news = METHOD.find_news(server, [0, 1])
+        server.take_offer(number, METHOD.offer(client, Offer, site), round=1)  # type: ignore[arg-type]
+    news = server.find_news([0, 1])
     for number, (client, site) in enumerate(zip(clients, sites, strict=True)):
         METHOD.take_clauses(client, news[number], site)
     assert np.shares_memory(clients[0].clauses, clients[1].clauses)
@@ -152,14 +155,14 @@ def test_a_change_is_what_training_adds_to_the_head_as_it_arrived() -> None:
     client = METHOD.start_client(TASK, site)
     offer = METHOD.offer(client, Offer, site)  # type: ignore[arg-type]
     server = make_server()
-    METHOD.take_offer(server, 0, offer, round=1)
-    METHOD.take_clauses(client, METHOD.find_news(server, [0])[0], site)
+    server.take_offer(0, offer, round=1)
+    METHOD.take_clauses(client, server.find_news([0])[0], site)
     holds = np.array([True, True, False])
     sent = Head(holds, None, np.array([[3, 1, 0], [0, -1, 2]], np.int8), np.array([-1, 0], np.int8), 2.0)
     change = METHOD.improve(client, sent, site)
     assert client.head.tolist() == [[1.5, 0.5, 0], [0, -1, 2]]
     assert (change.rows.shape, np.abs(change.rows).max() <= 7, client.blend) == ((2, 3), True, 2.0)
-    assert change.n_right.tolist() == METHOD.count_right(client, site.val).tolist()
+    assert change.n_right.tolist() == client.count_right(site.val).tolist()
     assert change.holds is None
 
 
@@ -223,7 +226,7 @@ def test_a_refresh_that_is_lost_is_asked_for_again_before_the_head() -> None:
     assert min(member.offered for member in server.members.by_id.values()) > 4
 
 
-def play(method: ClausePool, n_rounds: int, fleet: LocalFleet) -> tuple[Server, list[int], list[int]]:
+def play(method: ClausePool, n_rounds: int, fleet: LocalFleet) -> tuple[PoolServer, list[int], list[int]]:
     """The server, the bytes of each round, and how many of all 72 test examples were right after it."""
     server, sent, right = method.start_server(fleet.home.task, fleet), [], []
     for number in range(1, n_rounds + 1):
@@ -263,13 +266,12 @@ def test_a_client_that_has_other_classes_says_so_and_changes_only_rows_it_was_se
 
 
 def test_clients_that_came_together_are_refreshed_apart() -> None:
-    method = ClausePool(n_offered=1, refresh_every=4)
     server = make_server()
     for client in range(4):
-        method.take_offer(server, client, make_offer([client], [0]), round=1)
+        server.take_offer(client, make_offer([client], [0]), round=1, refresh_every=4)
     due = [[k for k in range(4) if server.members.is_due(k, number, 4)] for number in (2, 3, 4, 5)]
     assert due == [[3], [2, 3], [1, 2, 3], [0, 1, 2, 3]]  # asked in turn, each would be due alone
-    method.take_offer(server, 3, make_offer([3], [0]), round=2)
+    server.take_offer(3, make_offer([3], [0]), round=2, refresh_every=4)
     assert not server.members.is_due(3, 5, 4)
     assert server.members.is_due(3, 6, 4)
 
@@ -282,7 +284,7 @@ def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> 
     assert right[-1] == right[-2] > 65
     end = server.members.best_round + method.patience
     assert [n_bytes > 0 for n_bytes in sent] == [number <= end for number in range(1, 13)]
-    method.take_offer(server, 3, make_offer([5], [0]), round=13)
+    server.take_offer(3, make_offer([5], [0]), round=13)
     assert server.members.is_wanted(0, 14, 3)
 
 
@@ -308,13 +310,13 @@ def test_progress_is_of_all_who_were_ever_heard_whoever_takes_part() -> None:
 def test_a_pool_may_arrive_in_portions_and_each_clause_is_learned_by_those_who_know_it() -> None:
     server = make_server()
     server.n_told, server.n_known = 2, 3
-    METHOD.take_offer(server, 0, make_offer([3, 4], [0, 1], n_examples=30), round=1)
-    METHOD.take_offer(server, 1, make_offer([5, 6], [1], n_examples=10), round=1)
+    server.take_offer(0, make_offer([3, 4], [0, 1], n_examples=30), round=1)
+    server.take_offer(1, make_offer([5, 6], [1], n_examples=10), round=1)
     client, told = METHOD.start_client(TASK, make_site([1, 2])), []
     for _ in range(3):
-        for news in METHOD.find_news(server, [1]).values():
+        for news in server.find_news([1]).values():
             METHOD.take_clauses(client, news, make_site([1, 2]))
-            server.members.by_id[1].told = int(server.pool.serials[news.is_new].max())
+            server.mark_told(1, news)
         slots = METHOD.tell_head(server, 1).slots
         told.append(None if slots is None else slots.tolist())
     assert told == [[True, True, False, False], [True, True, True, False], [True, True, True, False]]

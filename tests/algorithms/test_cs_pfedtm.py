@@ -11,18 +11,9 @@ import pytest
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.tsetlin.cs_pfedtm import (
-    Client,
-    CSpFedTM,
-    Order,
-    Server,
-    Shared,
-    States,
-    Update,
-    Wanted,
-    find_held,
-)
-from laconic.algorithms.tsetlin.machines import choose_shape, paper_clause_bytes, resize
+from laconic.algorithms.tsetlin.cs_pfedtm import CSpFedTM, Order, Server, States, Update, Wanted
+from laconic.algorithms.tsetlin.machines import Merged, choose_shape, paper_clause_bytes, resize
+from laconic.algorithms.tsetlin.two_machines import TwoMachines
 from laconic.fleets.base import Conditions, OverBudget
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -196,8 +187,8 @@ def test_a_class_seen_late_takes_the_mean_and_is_blended_by_half_from_then_on() 
 def test_classes_held_show_in_masked_weights_or_are_told() -> None:
     masked = update(3)
     masked.weights[0] = 0
-    assert find_held(masked).tolist() == [False, True, True]
-    assert find_held(update(3, per_class=[0, 4, 0])).tolist() == [False, True, False]
+    assert masked.find_held().tolist() == [False, True, True]
+    assert update(3, per_class=[0, 4, 0]).find_held().tolist() == [False, True, False]
 
 
 # ---------------------------------------------------------------- the client's two machines
@@ -211,7 +202,7 @@ def test_both_machines_are_masked_before_sending_and_after_receiving(mask: bool)
     for machine in client.machines.values():
         assert machine.weights[:2].all()
         assert machine.weights[2].any() != mask
-    method.install(client, Shared(np.full((3, 2), 7, np.int32), np.zeros((3, 2, 32), np.bool_)), here)
+    method.install(client, Merged(np.full((3, 2), 7, np.int32), np.zeros((3, 2, 32), np.bool_)), here)
     assert client.machines["shared"].weights[:, 0].tolist() == [7, 7, 0 if mask else 7]
 
 
@@ -220,7 +211,7 @@ def test_received_include_bits_become_weak_includes_and_excludes_below_the_bound
     client = METHOD.start_client(TASK, here)
     states = np.zeros((3, 2, 32), np.bool_)
     states[1, 0, :5] = True
-    METHOD.install(client, Shared(np.ones((3, 2), np.int32), states), here)
+    METHOD.install(client, Merged(np.ones((3, 2), np.int32), states), here)
     assert np.unique(tm.literal_states(client.machines["shared"])).tolist() == [95, 128]
     assert np.array_equal(tm.include_bits(client.machines["shared"]), states)
     got = METHOD.give_states(client, Wanted(np.array([False, True, False])), here)
@@ -232,7 +223,7 @@ def test_the_private_machine_never_leaves_and_is_left_alone_by_install() -> None
     client = METHOD.start_client(TASK, here)
     METHOD.train(client, Order(2), here)
     before = client.machines["private"].states.copy(), client.machines["private"].weights.copy()
-    METHOD.install(client, Shared(np.ones((3, 2), np.int32), np.ones((3, 2, 32), np.bool_)), here)
+    METHOD.install(client, Merged(np.ones((3, 2), np.int32), np.ones((3, 2, 32), np.bool_)), here)
     assert np.array_equal(client.machines["private"].states, before[0])
     assert np.array_equal(client.machines["private"].weights, before[1])
 
@@ -258,8 +249,8 @@ def test_an_order_sets_the_split_and_nothing_shared_sends_nothing(n_shared: int,
     assert METHOD.predict(client, here.train.x).shape == (3,)
 
 
-def make_client(holds: list[bool], spans: dict[str, float]) -> Client:
-    return Client(TASK, {}, np.array(holds), spans)
+def make_client(holds: list[bool], spans: dict[str, float]) -> TwoMachines:
+    return TwoMachines(TASK, {}, np.array(holds), spans)
 
 
 SUMS = {"private": np.array([[4, 2, -6], [1, 0, 0]]), "shared": np.array([[-50, 40, 0], [0, 30, 0]])}
@@ -305,7 +296,7 @@ def test_the_gate_leaves_out_a_shared_machine_that_does_not_help(gate: bool) -> 
     method.train(client, Order(2), here)
     states = np.zeros((3, 2, 32), np.bool_)
     states[2, 0, 16 + 15] = True  # "not the last pixel" speaks for class 2, always
-    method.install(client, Shared(np.full((3, 2), 90, np.int32), states), here)
+    method.install(client, Merged(np.full((3, 2), 90, np.int32), states), here)
     assert here.notes["private_accuracy"] == 1.0
     assert here.notes["both_accuracy"] < 1.0
     assert client.is_gated == gate == ("is_gated" in here.notes)

@@ -5,8 +5,8 @@ import pytest
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.tsetlin.fed_tm import FedTM, Global, Holdings, Order, Update
-from laconic.algorithms.tsetlin.machines import choose_shape
+from laconic.algorithms.tsetlin.fed_tm import FedTM, Holdings, Order, Update
+from laconic.algorithms.tsetlin.machines import Merged, choose_shape
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -74,7 +74,7 @@ def test_clients_rebuild_weak_includes_and_excludes_below_the_boundary() -> None
     client = METHOD.start_client(TASK, site([0, 1]))
     states = np.zeros((3, 2, 32), np.bool_)
     states[0, 0, :5] = True
-    METHOD.install(client, Global(np.full((3, 2), 7, np.int32), states), site([0, 1]))
+    METHOD.install(client, Merged(np.full((3, 2), 7, np.int32), states), site([0, 1]))
     assert np.unique(tm.literal_states(client.machine)).tolist() == [95, 128]
     assert np.array_equal(tm.include_bits(client.machine), states)
     assert (client.machine.weights == 7).all()
@@ -86,7 +86,7 @@ def test_mask_zeroes_the_weights_of_classes_a_client_lacks_before_sending_and_af
     client = method.start_client(TASK, site([0, 1]))
     sent = method.train(client, Order(np.zeros(3, np.bool_)), site([0, 1]))
     assert (sent.weights[2] == 0).all() == mask
-    method.install(client, Global(np.full((3, 2), 7, np.int32), np.zeros((3, 2, 32), np.bool_)), site([0, 1]))
+    method.install(client, Merged(np.full((3, 2), 7, np.int32), np.zeros((3, 2, 32), np.bool_)), site([0, 1]))
     assert client.machine.weights[:, 0].tolist() == [7, 7, 0 if mask else 7]
 
 
@@ -117,7 +117,7 @@ def test_papers_count_gives_table_2_exactly(name: str) -> None:
     told, order = encode_detailed(Holdings(per_class)), encode_detailed(Order(per_class > 0))
     full, weights_only = Update(weights, states, per_class), Update(weights, None, per_class)
     encoded = {message: encode_detailed(each) for message, each in (("full", full), ("weights", weights_only))}
-    merged = Global(weights, states)
+    merged = Merged(weights, states)
     encoded_merged = encode_detailed(merged)
     for client in range(100):
         ledger.record(Hop(1, "tell_holdings", "up", client), Holdings(per_class), told)

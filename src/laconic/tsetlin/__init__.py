@@ -1,7 +1,7 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
 from laconic.tsetlin.clauses import Clauses, choose_clauses, measure_machine, pick_clauses, read_clauses, read_machine
-from laconic.tsetlin.composite import clamped_sums, combine, measure_span
+from laconic.tsetlin.composite import clamped_sums, combine, elect, measure_span
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
     Machine,
@@ -33,6 +33,7 @@ __all__ = [
     "clause_counts",
     "clause_outputs",
     "combine",
+    "elect",
     "fit",
     "include_bits",
     "literal_states",

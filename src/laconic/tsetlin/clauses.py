@@ -43,7 +43,7 @@ def read_clauses(shape: Shape, clauses: Clauses, x: ArrayLike | Packed) -> NDArr
 def read_machine(machine: Machine, scales: NDArray[np.integer[Any]], x: ArrayLike | Packed) -> NDArray[np.float64]:
     """The same of all clauses of a machine, bank by bank."""
     counts = clause_counts(machine, x)
-    return scale_levels(as_levels(counts).reshape(len(counts), -1), scales)
+    return scale_levels(as_levels(counts).reshape(len(counts), len(scales)), scales)
 
 
 def scale_levels(levels: NDArray[np.int8], scales: NDArray[np.integer[Any]]) -> NDArray[np.float64]:

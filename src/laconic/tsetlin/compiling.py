@@ -2,17 +2,30 @@
 
 Numba by itself optimises every function, translates it to machine code, and then does both again, as a part of its
 caller, and of its caller's caller: here two thirds more time, for code that nobody runs.
+
+Machine code is cached under a hash of all the sources that it is made of. Numba by itself looks at the file of the
+entry point alone, and would go on with what it made of others before they were edited.
 """
 
+import glob
+import hashlib
+import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numba
 from llvmlite.binding import parse_assembly, parse_bitcode
-from numba.core import codegen, compiler
+from numba.core import caching, codegen, compiler
 
 Library: Any = codegen.JITCodeLibrary
 Compiler: Any = compiler.Compiler
+FunctionCache: Any = caching.FunctionCache
+CacheNames: Any = caching.CompileResultCacheImpl
+PACKAGE = __name__.rpartition(".")[0]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -72,8 +85,64 @@ class EntryCompiler(PartCompiler):
     library = EntryLibrary
 
 
+@cache
+def read_source(module: str) -> str:
+    """Of a module of this package; "" if it has none of that name."""
+    file = files(PACKAGE).joinpath(f"{module}.py")
+    return file.read_text("utf-8") if file.is_file() else ""
+
+
+@cache
+def hash_sources(module: str) -> str:
+    """Of a module of this package and all of the package that it imports, directly or through others."""
+    found, ahead = {module: read_source(module)}, [module]
+    while ahead:
+        imports = re.findall(rf"^\s*from {PACKAGE}\b([^\n(]*(?:\([^)]*\))?)", found[ahead.pop()], re.MULTILINE)
+        more = {word for word in re.findall(r"\w+", " ".join(imports)) if word not in found and read_source(word)}
+        found |= {word: read_source(word) for word in more}
+        ahead += more
+    return hashlib.sha256("".join(found[name] for name in sorted(found)).encode()).hexdigest()[:12]
+
+
+class EntryNames(CacheNames):  # type: ignore[misc]
+    """Names of the cache's files. The index is written before the code, so that files of other sources must be others:
+    where processes start together after an edit, one would find another's new index and the old code."""
+
+    def get_filename_base(self, function: str, flags: str) -> str:
+        module = function.partition(".")[0]
+        self.function = function.replace("<", "").replace(">", "")
+        self.sources = hash_sources(module)
+        return f"{super().get_filename_base(function, flags)}-{self.sources}"
+
+
+class EntryCache(FunctionCache):  # type: ignore[misc]
+    _impl_class = EntryNames
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """And does away with what was made of other sources."""
+        super().save_overload(signature, compiled)
+        for path in Path(self.cache_path).glob(f"{glob.escape(self._impl.function)}-*.nb[ic]"):
+            if self._impl.sources not in path.name:
+                with suppress(OSError):  # in use, or another process was faster
+                    path.unlink()
+
+    def is_begun(self) -> bool:
+        return Path(self._cache_file._index_path).exists()
+
+
+def entry_point(function: Callable[..., Any]) -> Any:
+    """For what Python calls; the cache holds only these."""
+    entry: Any = numba.njit(pipeline_class=EntryCompiler, **FLAGS)(function)
+    entry._cache = EntryCache(function)
+    return entry
+
+
+def is_cached(entry: Any) -> bool:
+    """Whether the cache has any code of an entry point, as its sources now are."""
+    return bool(entry._cache.is_begun())
+
+
 FLAGS = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
 PART = FLAGS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
-entry_point: Decorator = numba.njit(cache=True, pipeline_class=EntryCompiler, **FLAGS)  # the cache holds only these
 kernel: Decorator = numba.njit(**PART)
 inline: Decorator = numba.njit(forceinline=True, **PART)

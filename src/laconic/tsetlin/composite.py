@@ -30,3 +30,14 @@ def combine(sums: Sequence[NDArray[np.integer]], spans: Sequence[float] | None) 
             own = np.ptp(each, axis=1, keepdims=True)
             votes += each / np.where(own, own, 1)
     return votes
+
+
+def elect(
+    sums: Sequence[NDArray[np.integer]], spans: Sequence[float] | None, among: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """[sample] the class with most votes of all machines; among: [class] those that may be chosen."""
+    votes = combine(sums, spans)
+    if among is not None:
+        votes[:, ~among] = -np.inf
+    best: NDArray[np.int64] = votes.argmax(axis=1)
+    return best

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,7 @@ from laconic.tsetlin.threads import workers
 
 INCLUDE = 128  # an automaton in this state or above includes its literal
 FRESH = INCLUDE - 1
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass
@@ -123,28 +125,28 @@ def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> 
 
 def clause_outputs(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.bool_]:
     """[sample, bank, clause] whether a clause fires; empty clauses do not."""
-    packed = pack(machine.shape, x)
-    outputs = np.zeros((len(packed), len(machine.states) * machine.n_clauses), np.bool_)
-
-    def write_outputs(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
-        inference.write_outputs(packed.samples, span, program, block, outputs)
-
-    _evaluate(machine, packed, threads, write_outputs)
-    return outputs.reshape(len(packed), len(machine.states), machine.n_clauses)
+    return _write_clauses(machine, x, threads, inference.write_outputs, np.bool_)
 
 
 def clause_counts(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.int32]:
     """[sample, bank, clause] on how many patches a clause holds; of flat samples 1 where it fires."""
     if machine.shape.is_flat:
         return clause_outputs(machine, x, threads=threads).astype(np.int32)
-    packed = pack(machine.shape, x)
-    counts = np.zeros((len(packed), len(machine.states) * machine.n_clauses), np.int32)
+    return _write_clauses(machine, x, threads, inference.write_counts, np.int32)
 
-    def write_counts(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
-        inference.write_counts(packed.samples, span, program, block, counts)
 
-    _evaluate(machine, packed, threads, write_counts)
-    return counts.reshape(len(packed), len(machine.states), machine.n_clauses)
+def _write_clauses(
+    machine: Machine, x: ArrayLike | Packed, threads: int, write: Callable[..., None], kind: type[Number]
+) -> NDArray[Number]:
+    """[sample, bank, clause] as the kernel `write` fills it in."""
+    packed, n_banks = pack(machine.shape, x), len(machine.states)
+    written = np.zeros((len(packed), n_banks * machine.n_clauses), kind)
+
+    def visit(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
+        write(packed.samples, span, program, block, written)
+
+    _evaluate(machine, packed, threads, visit)
+    return written.reshape(len(packed), n_banks, machine.n_clauses)
 
 
 def _evaluate(machine: Machine, packed: Packed, threads: int, visit: Callable[..., None]) -> None:

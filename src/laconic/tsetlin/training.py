@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from laconic import trial
 from laconic.tsetlin import balance, kernels
+from laconic.tsetlin.compiling import is_cached
 from laconic.tsetlin.geometry import geometry
 from laconic.tsetlin.machine import Machine
 from laconic.tsetlin.packing import Packed, include_stride, pack
@@ -133,7 +133,7 @@ def _trainer(is_flat: bool) -> Any:
 @cache
 def _make_trainer(is_flat: bool) -> Any:
     train = kernels.make_trainer(is_flat)
-    if not any(Path(train.stats.cache_path).glob(f"{Path(kernels.__file__).stem}.*.nbi")):
+    if not is_cached(train):
         logger.warning("laconic: compiling the Tsetlin kernels for this CPU; takes about 10 s, once")
     return train
 

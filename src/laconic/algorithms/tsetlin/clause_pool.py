@@ -7,52 +7,23 @@ guess   logits of the head + so much of those of a private head on the client's 
         the log of the client's own class shares is added
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic import linear
-from laconic import tsetlin as tm
 from laconic.aggregate import Averaging, clip_long
-from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, check_shape, count_affordable, on_client
+from laconic.algorithm import ClientId, Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.settings import check_at_least
-from laconic.algorithms.tsetlin.machines import choose_shape
-from laconic.algorithms.tsetlin.members import Member, Members
-from laconic.algorithms.tsetlin.own_model import OwnModel, build_own, find_classes, look, train_own
-from laconic.algorithms.tsetlin.pool import Pool, choose_news, empty_pool, write_offer
-from laconic.tsetlin.clauses import MAX_SPREAD
+from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape
+from laconic.algorithms.tsetlin.own_model import build_own, find_classes, train_own
+from laconic.algorithms.tsetlin.pool import Clauses, Offer, empty_pool, list_largest, plan_telling
+from laconic.algorithms.tsetlin.pool_server import PoolServer
+from laconic.algorithms.tsetlin.pooled_model import BLENDS, PooledModel, start_pooled
 from laconic.wire import EMPTY, Bits, Ints, Message
-
-EXPONENT_LIMIT = 2 * linear.GRID_BITS  # of a change's scale; beyond it there is nothing to learn
-BLENDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # tried on validation examples
-LEAST_TOLD = 20  # clauses a round; with fewer, a pool would take too long to arrive
-
-
-class Limits(NamedTuple):
-    """Of the whole numbers that travel, both ways from zero."""
-
-    head: int
-    change: int
-
-
-LIMITS = {"fine": Limits(head=31, change=7), "coarse": Limits(head=7, change=3)}  # 6 and 4 bits, or 4 and 3
-
-
-class Offer(Message):
-    clauses: Bits  # [clause, literal]
-    scales: Ints  # [clause, 2] what is much for it, see tsetlin.clauses
-    holds: Bits  # [class]
-    n_examples: int
-    n_val: int
-
-
-class Clauses(Message):
-    is_new: Bits  # [slot of the pool]
-    clauses: Bits  # [new slot, literal]
-    scales: Ints  # [new slot, 2]
 
 
 class Head(Message):
@@ -70,40 +41,17 @@ class Change(Message):
     n_right: Ints  # [blend] validation examples guessed right with each of BLENDS
 
 
-@dataclass
-class Server:
-    pool: Pool
-    n_known: int  # slots that a client may get to know
-    n_told: int  # of these in one round
-    head: linear.Matrix  # [class, 1 + slot]
-    speed: linear.Matrix  # likewise; momentum
-    blend: float = 1.0
-    members: Members = field(default_factory=Members)
+class ClausePool(MachineMethod):
+    name = "clausepool"
+    paper = "none: Laconic's own, see docs/methods/clausepool.md"
+    travels = (
+        "up: a few clauses once, then 4-bit changes of a linear head; down: everyone's clauses once, then the head"
+    )
+    averagings = ("mean", "clipped")
+    budget_knob = ("precision", "n_offered")
 
-    def check_offer(self, _: Message, offer: Offer) -> None:
-        check_shape("clauses", offer.clauses, (len(offer.clauses), self.pool.clauses.shape[1]))
-        check_shape("scales", offer.scales, (len(offer.clauses), 2))
-        check_shape("holds", offer.holds, (len(self.head),))
-        if np.any((offer.scales < 0) | (offer.scales > np.array([127, MAX_SPREAD]))):
-            raise ValueError(f"scales reach from {offer.scales.min(axis=0)} to {offer.scales.max(axis=0)}")
-
-
-@dataclass
-class Client:
-    own: OwnModel
-    clauses: NDArray[np.bool_]  # [slot, literal]
-    scales: Ints  # [slot, 2]
-    slots: NDArray[np.bool_]  # [slot] those that have columns
-    head: linear.Matrix  # [held class, 1 + such slot]
-    blend: float = 1.0  # weight of the own head
-    is_trained: bool = False
-
-
-class ClausePool(Algorithm):
     n_clauses: int = 300  # per class, of a client's own machine
     threshold: int = 150  # T: votes beyond which a class needs no more training
-    specificity: float = 5.0  # s: the larger, the more literals a clause keeps
-    patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
     epochs: int = 30  # of a client's own machine, before it offers clauses
     n_offered: int = 2  # clauses that a client offers of each class
     min_examples: int = 10  # of a class, to offer clauses of it
@@ -118,25 +66,24 @@ class ClausePool(Algorithm):
     budget_bytes: int = 0  # real bytes per client and round; filled in by the run's budget
     share: bool = True  # False: the control; the head of the client's own clauses alone, and nothing is sent
 
-    budget_knob = ("precision", "n_offered")
-
-    @property
-    def limits(self) -> Limits:
-        return LIMITS[self.precision]
-
     def __post_init__(self) -> None:
-        check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1, n_offered=1, min_examples=1)
-        check_at_least(self, own_steps=1, steps=1, rate=0, decay=0, refresh_every=0, patience=0, budget_bytes=0)
+        super().__post_init__()
+        check_at_least(self, n_offered=1, min_examples=1, own_steps=1, steps=1, rate=0, decay=0)
+        check_at_least(self, refresh_every=0, patience=0, budget_bytes=0)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"method.momentum = {self.momentum} must be at least 0 and below 1")
 
+    @property
+    def limits(self) -> linear.Limits:
+        return linear.LIMITS[self.precision]
+
     # ---------------------------------------------------------------- server
-    def start_server(self, task: Task, fleet: Fleet) -> Server:
+    def start_server(self, task: Task, fleet: Fleet) -> PoolServer:
         bias_only = np.zeros((task.n_classes, 1))
         pool = empty_pool(choose_shape(task, self.patch).n_literals)
-        return Server(pool, *self.plan(task), bias_only, bias_only)
+        return PoolServer(pool, *self.plan(task), bias_only, bias_only)
 
-    def run_round(self, server: Server, fleet: Fleet) -> None:
+    def run_round(self, server: PoolServer, fleet: Fleet) -> None:
         if not self.share:
             fleet.ask(self.learn_alone, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
             return
@@ -144,63 +91,37 @@ class ClausePool(Algorithm):
         due = [client for client in fleet.sampled if members.is_due(client, now, self.refresh_every)]
         offers = fleet.ask(self.offer, dict.fromkeys(due, EMPTY), at_least=0, check=server.check_offer)
         for client, offer in offers.items():
-            self.take_offer(server, client, offer, now)
+            server.take_offer(client, offer, round=now, refresh_every=self.refresh_every)
         known = [client for client in fleet.sampled if client not in due or client in offers]
         asked = [client for client in known if members.is_wanted(client, now, self.patience)]
-        news = self.find_news(server, asked)
+        news = server.find_news(asked)
         for client in fleet.ask(self.take_clauses, news, at_least=0):
-            members.by_id[client].told = int(server.pool.serials[news[client].is_new].max())
+            server.mark_told(client, news[client])
         heads = {client: self.tell_head(server, client) for client in asked}
         changes = fleet.ask(self.improve, heads, at_least=0, check=self.check_change)
         self.merge(server, changes, fleet.averaging)
         for client, change in changes.items():
-            member = members.by_id[client]
-            member.n_right, member.heard = change.n_right, now
-            member.holds = member.holds if change.holds is None else change.holds
+            members.hear(client, now, change.n_right, change.holds)
         members.see_progress(now)
         fleet.note(n_pooled=len(server.pool.clauses), blend=server.blend, n_asked=len(asked), share_right=members.best)
 
-    def take_offer(self, server: Server, client: ClientId, offer: Offer, round: int) -> None:
-        """What the head knew of its slots is forgotten."""
-        slots = write_offer(server.pool, client, tm.Clauses(offer.clauses, offer.scales))
-        n_more = 1 + len(server.pool.owners) - server.head.shape[1]
-        server.head, server.speed = (np.pad(old, ((0, 0), (0, n_more))) for old in (server.head, server.speed))
-        server.head[:, 1 + slots] = server.speed[:, 1 + slots] = 0
-        known = server.members.by_id.get(client)
-        # those who came together are refreshed apart, or the head would have to begin anew
-        offered = round if known else round - client % max(1, self.refresh_every)
-        told = known.told if known else 0
-        server.members.add(client, Member(offer.holds, offer.n_examples, offer.n_val, offered, told), round)
+    def tell_head(self, server: PoolServer, client: ClientId) -> Head:
+        rows, exponents = linear.quantise(server.head[server.find_block(client)], self.limits.head)
+        holds, slots = server.members.by_id[client].holds, server.find_known(client)
+        return Head(holds, None if slots.all() else slots, rows, exponents, server.blend)
 
-    def find_news(self, server: Server, clients: list[ClientId]) -> dict[ClientId, Clauses]:
-        """For those who lack some and may know more: the next in the order of writing."""
-        told, pool = {client: server.members.by_id[client].told for client in clients}, server.pool
-        masks = {serial: choose_news(pool, serial, server.n_told, server.n_known) for serial in set(told.values())}
-        news = {
-            serial: Clauses(mask, pool.clauses[mask], pool.scales[mask]) for serial, mask in masks.items() if mask.any()
-        }
-        return {client: news[serial] for client, serial in told.items() if serial in news}
+    def check_change(self, head: Head, change: Change) -> None:
+        if change.holds is not None:
+            check_shape("holds", change.holds, head.holds.shape)
+        check_shape("rows", change.rows, head.rows.shape)
+        check_shape("exponents", change.exponents, head.exponents.shape)
+        check_shape("n_right", change.n_right, (len(BLENDS),))
+        linear.check_quantised(change.rows, change.exponents, self.limits.change)
 
-    def tell_head(self, server: Server, client: ClientId) -> Head:
-        rows, exponents = linear.quantise(server.head[self.find_mine(server, client)], self.limits.head)
-        member = server.members.by_id[client]
-        slots = server.pool.serials <= member.told
-        return Head(member.holds, None if slots.all() else slots, rows, exponents, server.blend)
-
-    def find_mine(self, server: Server, client: ClientId) -> linear.Block:
-        """The classes that it holds and the slots that it knows, in the head."""
-        member = server.members.by_id[client]
-        return np.ix_(member.holds, np.append(True, server.pool.serials <= member.told))
-
-    def merge(self, server: Server, changes: Mapping[ClientId, Change], how: Averaging = "mean") -> None:
+    def merge(self, server: PoolServer, changes: Mapping[ClientId, Change], how: Averaging = "mean") -> None:
         rows = [linear.dequantise(change.rows, change.exponents) for change in changes.values()]
         rows = clip_long(rows) if how == "clipped" else rows
-        blocks = [(self.find_mine(server, client), mine) for client, mine in zip(changes, rows, strict=True)]
-        sizes = [server.members.by_id[client].n_examples for client in changes]
-        mean, is_held = linear.average_blocks(server.head.shape, blocks, sizes)
-        # what nobody spoke of keeps its speed for later, and rests
-        server.speed = np.where(is_held, self.momentum * server.speed + mean, server.speed)
-        server.head = server.head + np.where(is_held, server.speed, 0)
+        server.move_head(dict(zip(changes, rows, strict=True)), self.momentum)
         n_right = sum((change.n_right for change in changes.values()), np.zeros(len(BLENDS), np.int64))
         if n_right.any():
             server.blend = BLENDS[int(n_right.argmax())]
@@ -210,132 +131,69 @@ class ClausePool(Algorithm):
         return self.list_messages(task, *self.plan(task)) if self.share else []
 
     def plan(self, task: Task) -> tuple[int, int]:
-        """Slots that a client may know, and be told in a round: all, or what a budget leaves.
-
-        The pool arrives in as many rounds as that takes. Only where one clause of each class and client is still too
-        much are the latest left out.
-        """
+        """Slots that a client may know, and be told in a round."""
         n_slots = task.n_classes * self.n_offered * task.n_clients
-        if not self.budget_bytes:
-            return n_slots, n_slots
-        n_known, least = n_slots, min(LEAST_TOLD, n_slots)
-        sizes = range(least + 1, n_slots + 1)
-        if self.n_offered == 1:
-            n_known = least + count_affordable(self.budget_bytes, sizes, lambda n: self.list_messages(task, n, least))
-        n_told = least + count_affordable(self.budget_bytes, sizes, lambda n: self.list_messages(task, n_known, n))
-        return n_known, min(n_known, n_told)
+        return plan_telling(n_slots, self.budget_bytes, partial(self.list_messages, task), may_cut=self.n_offered == 1)
 
     def list_messages(self, task: Task, n_known: int, n_told: int) -> list[Message]:
-        n_literals, n_mine = choose_shape(task, self.patch).n_literals, task.n_classes * self.n_offered
-        n_slots, per_class = n_mine * task.n_clients, np.zeros(task.n_classes, np.int8)
-        holds, slots = per_class > 0, np.zeros(n_slots, np.bool_)
-        rows = np.zeros((task.n_classes, 1 + n_known), np.int8)
+        n_mine, per_class = task.n_classes * self.n_offered, np.zeros(task.n_classes, np.int8)
+        n_slots, n_literals = n_mine * task.n_clients, choose_shape(task, self.patch).n_literals
+        holds, slots, rows = (
+            per_class > 0,
+            np.zeros(n_slots, np.bool_),
+            np.zeros((task.n_classes, 1 + n_known), np.int8),
+        )
         return [
-            Offer(np.zeros((n_mine, n_literals), np.bool_), np.zeros((n_mine, 2), np.int8), holds, 0, 0),
-            Clauses(slots, np.zeros((n_told, n_literals), np.bool_), np.zeros((n_told, 2), np.int8)),
+            *list_largest(task.n_classes, n_literals, n_mine, n_slots, n_told),
             Head(holds, slots, rows, per_class, 0.0).limited(rows=self.limits.head),
             Change(holds, rows, per_class, np.zeros(len(BLENDS), np.int64)).limited(rows=self.limits.change),
         ]
 
-    def check_change(self, head: Head, change: Change) -> None:
-        if change.holds is not None:
-            check_shape("holds", change.holds, head.holds.shape)
-        check_shape("rows", change.rows, head.rows.shape)
-        check_shape("exponents", change.exponents, head.exponents.shape)
-        check_shape("n_right", change.n_right, (len(BLENDS),))
-        for name, limit in (("rows", self.limits.change), ("exponents", EXPONENT_LIMIT)):
-            numbers = getattr(change, name)
-            if np.any((numbers < -limit) | (numbers > limit)):
-                raise ValueError(f"{name} reach from {numbers.min()} to {numbers.max()}, ±{limit} were due")
-
     # ---------------------------------------------------------------- client
-    def start_client(self, task: Task, site: Site) -> Client:
-        shape, holds = choose_shape(task, self.patch), find_classes(site.train.y, task.n_classes)
-        n_held = int(np.count_nonzero(holds))
-        machine = tm.build(shape, n_held, self.n_clauses, threshold=self.threshold, specificity=self.specificity)
-        nothing = empty_pool(shape.n_literals)
-        own, head = build_own(machine, holds, site.train.y), np.zeros((n_held, 1))
-        return Client(own, nothing.clauses, nothing.scales, np.zeros(0, np.bool_), head)
+    def start_client(self, task: Task, site: Site) -> PooledModel:
+        holds = find_classes(site.train.y, task.n_classes)
+        machine = self.build(task, n_classes=int(np.count_nonzero(holds)))
+        return start_pooled(build_own(machine, holds, site.train.y))
 
     @on_client
-    def offer(self, client: Client, _: Message, site: Site) -> Offer:
+    def offer(self, client: PooledModel, _: Message, site: Site) -> Offer:
         self.learn_at_home(client, site, is_due=not client.is_trained)
         client.is_trained = True  # once for each offer, however often that is lost on its way
-        own, places = client.own, client.own.places(site.train.y)
-        counts = np.bincount(places)
-        is_offered = (counts >= self.min_examples) & (len(counts) > 1)  # of one class there is nothing to tell apart
-        best = tm.pick_clauses(own.machine, site.train.x, places, np.flatnonzero(is_offered), self.n_offered)
-        return Offer(*best, own.holds, len(site.train.y), len(site.val.y))
+        best = client.own.pick_best(site.train, n_each=self.n_offered, min_examples=self.min_examples)
+        return Offer(*best, client.own.holds, len(site.train.y), len(site.val.y))
 
     @on_client
-    def take_clauses(self, client: Client, news: Clauses, site: Site) -> None:
-        if news.is_new.all():  # kept as it came: clients of one process then hold one pool together
-            client.clauses, client.scales = news.clauses, news.scales
-        else:
-            more = ((0, len(news.is_new) - len(client.clauses)), (0, 0))
-            client.clauses, client.scales = np.pad(client.clauses, more), np.pad(client.scales, more)
-            client.clauses[news.is_new], client.scales[news.is_new] = news.clauses, news.scales
-        client.slots = np.pad(client.slots, (0, len(client.clauses) - len(client.slots)))
+    def take_clauses(self, client: PooledModel, news: Clauses, site: Site) -> None:
+        client.take_clauses(news)
 
     @on_client
-    def improve(self, client: Client, sent: Head, site: Site) -> Change:
+    def improve(self, client: PooledModel, sent: Head, site: Site) -> Change:
         self.learn_at_home(client, site, is_due=False)
         client.is_trained = False  # the offer has arrived; should another be wanted, the machine trains on
-        holds, rows = client.own.holds, linear.dequantise(sent.rows, sent.exponents)
-        client.head, client.blend = linear.move_rows(rows, sent.holds, holds), sent.blend
-        n_told = len(client.clauses)  # the pool may have grown since; of later slots it has no columns
-        client.slots = np.ones(n_told, np.bool_) if sent.slots is None else sent.slots[:n_told]
-        trained = self.train(client.head, client, site, look_around(client, site.train.x), self.steps)
-        change = linear.quantise(linear.move_rows(trained - client.head, holds, sent.holds), self.limits.change)
+        client.take_head(linear.dequantise(sent.rows, sent.exponents), sent.holds, sent.slots, sent.blend)
+        lesson = client.own.lesson(site.train, client.look_around(site.train.x))
+        trained = linear.train(client.head, lesson, steps=self.steps, rate=self.rate, decay=self.decay)
+        holds, change = client.own.holds, trained - client.head
+        rows, exponents = linear.quantise(linear.move_rows(change, holds, sent.holds), self.limits.change)
         news = None if np.array_equal(holds, sent.holds) else holds
-        return Change(news, *change, self.count_right(client, site.val))
+        return Change(news, rows, exponents, client.count_right(site.val))
 
     @on_client
-    def learn_alone(self, client: Client, _: Message, site: Site) -> None:
+    def learn_alone(self, client: PooledModel, _: Message, site: Site) -> None:
         """The control: nothing but the own model, whose head goes on learning."""
         if client.is_trained:
-            self.train_own_head(client, site)
+            client.own.train_head(site.train, steps=self.own_steps, rate=self.rate, decay=self.decay)
         self.learn_at_home(client, site, is_due=not client.is_trained)
         client.is_trained = True
 
-    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return self.guess(client, x, [client.blend])[0]
+    def predict(self, client: PooledModel, x: NDArray[np.uint8]) -> NDArray[np.int64]:
+        return client.guess(x, [client.blend])[0]
 
     # ---------------------------------------------------------------- pieces
-    def learn_at_home(self, client: Client, site: Site, *, is_due: bool) -> None:
+    def learn_at_home(self, client: PooledModel, site: Site, *, is_due: bool) -> None:
         """If that is due, or if the client has come to hold other classes than before."""
         own, before = client.own, client.own.holds
         if is_due or not np.array_equal(before, find_classes(site.train.y, len(before))):
             train_own(own, site.train, site.rng, epochs=self.epochs)
-            self.train_own_head(client, site)
+            own.train_head(site.train, steps=self.own_steps, rate=self.rate, decay=self.decay)
             client.head = linear.move_rows(client.head, before, own.holds)
-
-    def train_own_head(self, client: Client, site: Site) -> None:
-        own = client.own
-        own.head = self.train(own.head, client, site, look(own, site.train.x), self.own_steps)
-
-    def train(
-        self, head: linear.Matrix, client: Client, site: Site, features: linear.Matrix, steps: int
-    ) -> linear.Matrix:
-        lesson = client.own.lesson(site.train, features)
-        return linear.train(head, lesson, steps=steps, rate=self.rate, decay=self.decay)
-
-    def count_right(self, client: Client, examples: Examples) -> NDArray[np.int64]:
-        """[blend] examples guessed right."""
-        guesses = self.guess(client, examples.x, BLENDS)
-        return np.array([np.count_nonzero(guess == examples.y) for guess in guesses])
-
-    def guess(self, client: Client, x: NDArray[np.uint8], blends: Sequence[float]) -> list[NDArray[np.int64]]:
-        """[example] the held class that scores best, for each of the blends; without a pool, by the own model alone."""
-        own = client.own
-        alone = look(own, x) @ own.head.T + own.log_shares
-        if not client.slots.any():
-            return [own.classes[alone.argmax(axis=1)]] * len(blends)
-        together = look_around(client, x) @ client.head.T + own.log_shares
-        return [own.classes[(together + blend * alone).argmax(axis=1)] for blend in blends]
-
-
-def look_around(client: Client, x: NDArray[np.uint8]) -> linear.Matrix:
-    """[example, 1 + slot of the head] what the pool's clauses say."""
-    known = tm.Clauses(client.clauses[client.slots], client.scales[client.slots])
-    return linear.as_features(tm.read_clauses(client.own.machine.shape, known, x))

@@ -12,16 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import Averaging, average_weights, richest, unite_states
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
-from laconic.algorithms.settings import check_at_least, check_share
-from laconic.algorithms.tsetlin.machines import (
-    check_rebuilding,
-    choose_shape,
-    classify,
-    paper_state_bits,
-    rebuild,
-)
+from laconic.aggregate import EVERY_AVERAGING, Averaging, average_weights, find_donors, unite_states
+from laconic.algorithm import ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.tsetlin.machines import Merged, MergedMethod, classify, paper_state_bits
 from laconic.wire import EMPTY, Bits, Ints, Message
 
 
@@ -37,11 +30,6 @@ class Update(Message, paper_bits={"weights": 32, "states": paper_state_bits, "pe
     weights: Ints  # [class, clause]
     states: Bits | None  # [class asked for, clause, literal]
     per_class: Ints
-
-
-class Global(Message, paper_bits={"weights": 32, "states": paper_state_bits}):
-    weights: Ints  # [class, clause]
-    states: Bits  # [class, clause, literal]
 
 
 @dataclass
@@ -67,25 +55,14 @@ class Client:
     holds: NDArray[np.bool_]  # [class] has examples of it
 
 
-class FedTM(Algorithm):
-    n_clauses: int = 100  # per class
-    threshold: int = 1000  # T: votes beyond which a class needs no more training
-    specificity: float = 5.0  # s: the larger, the more literals a clause keeps
-    patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
-    epochs: int = 100  # local epochs a round
-    blend: float = 0.1  # delta: share of the new mean in the merged weights
-    n_donors: int = 2  # K: clients whose include bits of a class are merged
-    mask: bool = False  # clients zero the weights of classes they lack, before sending and after receiving
-    include_state: int = 128  # automata are rebuilt as weak includes
-    exclude_state: int = 95  # and excludes well below the boundary, so that training first thins clauses out
-    keep_depth: bool = False  # automata that agree with the received bit keep their own state
-
+class FedTM(MergedMethod):
+    name = "fedtm"
+    paper = "FedTM: Memory and Communication Efficient Federated Learning with Tsetlin Machine, 2023"
+    travels = "up: clause weights, and include bits from the 2 clients richest in a class; down: the merged machine"
+    averagings = EVERY_AVERAGING
     budget_knob = "n_clauses"
 
-    def __post_init__(self) -> None:
-        check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1, n_donors=1)
-        check_share(self, "blend")
-        check_rebuilding(self)
+    epochs: int = 100  # local epochs a round
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
@@ -102,33 +79,26 @@ class FedTM(Algorithm):
         server.holdings |= {client: update.per_class for client, update in updates.items()}
         self.merge_weights(server, list(updates.values()), fleet.averaging)
         self.merge_states(server, {client: (wanted[client], update) for client, update in updates.items()})
-        fleet.ask(self.install, dict.fromkeys(fleet.everyone, Global(server.weights, server.states)), at_least=0)
+        fleet.ask(self.install, dict.fromkeys(fleet.everyone, Merged(server.weights, server.states)), at_least=0)
 
     def costliest_round(self, task: Task) -> list[Message]:
         """Of a client met for the first time, who is donor of every class."""
         machine, per_class = self.build(task), np.zeros(task.n_classes, np.int64)
         weights, states = machine.weights, tm.include_bits(machine)
-        update, merged = Update(weights, states, per_class), Global(weights, states)
+        update, merged = Update(weights, states, per_class), Merged(weights, states)
         return [Holdings(per_class), Order(per_class > 0), update, merged]
 
     def choose_donors(self, server: Server, sampled: Sequence[ClientId]) -> dict[ClientId, NDArray[np.bool_]]:
         """[class] of each client: whether its include bits of the class are wanted."""
         known = {client: server.holdings[client] for client in sampled if client in server.holdings}
-        donors = [richest(known, label, self.n_donors) for label in range(len(server.weights))]
-        return {client: np.array([client in chosen for chosen in donors]) for client in sampled}
+        nothing = np.zeros(len(server.weights), np.bool_)
+        return dict.fromkeys(sampled, nothing) | find_donors(known, self.n_donors)
 
     def merge_weights(self, server: Server, updates: list[Update], how: Averaging = "mean") -> None:
-        is_held = np.any([update.per_class > 0 for update in updates], axis=0)
-        server.weights = average_weights(
-            server.weights,
-            [update.weights for update in updates],
-            [int(update.per_class.sum()) for update in updates],
-            blend=self.blend,
-            is_new=~server.is_merged,
-            is_held=is_held,
-            how=how,
-        )
-        server.is_merged |= is_held
+        classes = {"is_new": ~server.is_merged, "is_held": np.any([update.per_class > 0 for update in updates], axis=0)}
+        weights, sizes = [update.weights for update in updates], [int(update.per_class.sum()) for update in updates]
+        server.weights = average_weights(server.weights, weights, sizes, blend=self.blend, how=how, **classes)
+        server.is_merged |= classes["is_held"]
 
     def merge_states(self, server: Server, sent: dict[ClientId, tuple[NDArray[np.bool_], Update]]) -> None:
         """Classes whose donors were all lost keep their include bits."""
@@ -153,18 +123,14 @@ class FedTM(Algorithm):
         return Update(machine.weights, states, per_class)
 
     @on_client
-    def install(self, client: Client, merged: Global, site: Site) -> None:
-        rebuild(client.machine, merged.weights, merged.states, self)
+    def install(self, client: Client, merged: Merged, site: Site) -> None:
+        self.rebuild(client.machine, merged)
         self.mask_weights(client)
 
     def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
         return classify(client.machine, x)
 
     # ---------------------------------------------------------------- pieces
-    def build(self, task: Task) -> tm.Machine:
-        shape = choose_shape(task, self.patch)
-        return tm.build(shape, task.n_classes, self.n_clauses, threshold=self.threshold, specificity=self.specificity)
-
     def count_holdings(self, site: Site, n_classes: int) -> NDArray[np.int64]:
         return np.bincount(site.train.y, minlength=n_classes)
 

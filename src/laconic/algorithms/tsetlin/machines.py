@@ -1,16 +1,74 @@
-"""What methods on Tsetlin Machines do alike: the clause's view of an example, sizes, rebuilding."""
+"""What methods on Tsetlin Machines do alike: settings, the clause's view of an example, sizes, rebuilding."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.algorithm import Examples, Site, Task
+from laconic.algorithm import Algorithm, Examples, Site, Task
+from laconic.algorithms.settings import check_at_least, check_share
+from laconic.wire import Bits, Ints, Message
 
 SMALL_IMAGE = 20  # pixels; below it patches tell clauses too little, so they see the whole image
 USUAL_PATCH = 10
+
+
+def paper_state_bits(states: NDArray[np.bool_]) -> float:
+    """Include bits [..., literal] as the papers count them: each clause in whole words of 32 bits."""
+    n_clauses, n_words = states[..., 0].size, math.ceil(states.shape[-1] / 32)
+    return float(32 * n_clauses * n_words)
+
+
+class Merged(Message, paper_bits={"weights": 32, "states": paper_state_bits}):
+    weights: Ints  # [class, clause]
+    states: Bits  # [class, clause, literal]
+
+
+class MachineMethod(Algorithm):
+    """A shape: clients train Tsetlin Machines."""
+
+    n_clauses: int = 100  # per class
+    threshold: int = 1000  # T: votes beyond which a class needs no more training
+    specificity: float = 5.0  # s: the larger, the more literals a clause keeps
+    patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
+    epochs: int = 1  # local epochs a round
+
+    def __post_init__(self) -> None:
+        check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1)
+
+    def build(self, task: Task, n_clauses: int | None = None, n_classes: int | None = None) -> tm.Machine:
+        """None: as many as the settings and the task say."""
+        n_clauses = self.n_clauses if n_clauses is None else n_clauses
+        n_classes = task.n_classes if n_classes is None else n_classes
+        shape = choose_shape(task, self.patch)
+        return tm.build(shape, n_classes, n_clauses, threshold=self.threshold, specificity=self.specificity)
+
+
+class MergedMethod(MachineMethod):
+    """A shape: clients rebuild a machine from weights and include bits that were merged from several of theirs."""
+
+    blend: float = 0.1  # delta: share of the new mean in the merged weights
+    n_donors: int = 2  # K: clients whose include bits of a class are merged
+    mask: bool = False  # clients zero the weights of classes they lack, before sending and after receiving
+    include_state: int = 128  # automata are rebuilt as weak includes
+    exclude_state: int = 95  # and excludes well below the boundary, so that training first thins clauses out
+    keep_depth: bool = False  # automata that agree with the received bit keep their own state
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, n_donors=1)
+        check_share(self, "blend")
+        if not (128 <= self.include_state <= 255 and 0 <= self.exclude_state <= 127):
+            raise ValueError(
+                f"method.include_state = {self.include_state}, method.exclude_state = {self.exclude_state} "
+                "must be from 128 to 255 and from 0 to 127"
+            )
+
+    def rebuild(self, machine: tm.Machine, merged: Merged) -> None:
+        machine.weights[...] = merged.weights
+        told = {"include_state": self.include_state, "exclude_state": self.exclude_state}
+        tm.load_include_bits(machine, merged.states, **told, keep_depth=self.keep_depth)
 
 
 def choose_shape(task: Task, patch: int | None) -> tm.Shape:
@@ -34,34 +92,21 @@ def classify(machine: tm.Machine, x: NDArray[np.uint8], among: NDArray[np.bool_]
     return best
 
 
+def build_alike(machine: tm.Machine, n_classes: int, n_clauses: int) -> tm.Machine:
+    """Fresh, of another size."""
+    shape, threshold, specificity = machine.shape, machine.threshold, machine.specificity
+    return tm.build(shape, n_classes, n_clauses, threshold=threshold, specificity=specificity, boost=machine.boost)
+
+
 def resize(machine: tm.Machine, n_clauses: int) -> tm.Machine:
     """Its first clauses, and fresh ones where it has too few; a clause's index is its polarity, so none may move."""
     if n_clauses == machine.n_clauses:
         return machine
-    resized = tm.build(
-        machine.shape,
-        machine.n_classes,
-        n_clauses,
-        threshold=machine.threshold,
-        specificity=machine.specificity,
-        boost=machine.boost,
-    )
+    resized = build_alike(machine, machine.n_classes, n_clauses)
     n_kept = min(n_clauses, machine.n_clauses)
     resized.states[:, :n_kept] = machine.states[:, :n_kept]
     resized.weights[:, :n_kept] = machine.weights[:, :n_kept]
     return resized
-
-
-def rebuild(machine: tm.Machine, weights: NDArray[Any], states: NDArray[np.bool_], settings: Any) -> None:
-    """Takes over clause weights and include bits, the automata in the states that the method's settings name."""
-    machine.weights[...] = weights
-    tm.load_include_bits(
-        machine,
-        states,
-        include_state=settings.include_state,
-        exclude_state=settings.exclude_state,
-        keep_depth=settings.keep_depth,
-    )
 
 
 def held_out(site: Site) -> Examples:
@@ -69,20 +114,6 @@ def held_out(site: Site) -> Examples:
     return site.val if len(site.val.y) else site.train
 
 
-def paper_state_bits(states: NDArray[np.bool_]) -> float:
-    """Include bits [..., literal] as the papers count them: each clause in whole words of 32 bits."""
-    n_clauses, n_words = states[..., 0].size, math.ceil(states.shape[-1] / 32)
-    return float(32 * n_clauses * n_words)
-
-
 def paper_clause_bytes(task: Task, patch: int | None) -> int:
     """Of a clause for each class, as the papers count them: include bits in whole words, and a weight of 32 bits."""
     return task.n_classes * 4 * (math.ceil(choose_shape(task, patch).n_literals / 32) + 1)
-
-
-def check_rebuilding(settings: Any) -> None:
-    if not (128 <= settings.include_state <= 255 and 0 <= settings.exclude_state <= 127):
-        raise ValueError(
-            f"method.include_state = {settings.include_state}, method.exclude_state = {settings.exclude_state} "
-            "must be from 128 to 255 and from 0 to 127"
-        )

@@ -41,6 +41,14 @@ class Members:
         end = self.best_round + patience
         return not patience or round <= end or self.by_id[client].heard < end
 
+    def hear(
+        self, client: ClientId, round: int, n_right: NDArray[np.integer[Any]], holds: NDArray[np.bool_] | None
+    ) -> None:
+        """holds: [class] if it holds others than before."""
+        member = self.by_id[client]
+        member.n_right, member.heard = n_right, round
+        member.holds = member.holds if holds is None else holds
+
     def see_progress(self, round: int) -> None:
         """By what everyone guessed right when last heard of, so that it does not matter who takes part."""
         heard = [member for member in self.by_id.values() if member.heard]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from laconic import linear
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples
+from laconic.algorithms.tsetlin.machines import build_alike
 
 
 @dataclass
@@ -33,6 +34,17 @@ class OwnModel:
     def lesson(self, examples: Examples, features: linear.Matrix) -> linear.Lesson:
         self.log_shares = linear.log_shares(examples.y, self.classes)
         return linear.Lesson(features, self.places(examples.y), self.log_shares)
+
+    def train_head(self, examples: Examples, *, steps: int, rate: float, decay: float) -> None:
+        lesson = self.lesson(examples, look(self, examples.x))
+        self.head = linear.train(self.head, lesson, steps=steps, rate=rate, decay=decay)
+
+    def pick_best(self, examples: Examples, *, n_each: int, min_examples: int) -> tm.Clauses:
+        """So many clauses of each class that has enough examples."""
+        places = self.places(examples.y)
+        counts = np.bincount(places)
+        is_picked = (counts >= min_examples) & (len(counts) > 1)  # of one class there is nothing to tell apart
+        return tm.pick_clauses(self.machine, examples.x, places, np.flatnonzero(is_picked), n_each)
 
 
 def build_own(machine: tm.Machine, holds: NDArray[np.bool_], labels: NDArray[np.int64]) -> OwnModel:
@@ -64,13 +76,6 @@ def look(own: OwnModel, x: NDArray[np.uint8]) -> linear.Matrix:
 
 def keep_banks(machine: tm.Machine, before: NDArray[np.bool_], now: NDArray[np.bool_]) -> tm.Machine:
     """With a bank for each of the classes `now`: those of classes it had before, and fresh ones."""
-    kept = tm.build(
-        machine.shape,
-        int(np.count_nonzero(now)),
-        machine.n_clauses,
-        threshold=machine.threshold,
-        specificity=machine.specificity,
-        boost=machine.boost,
-    )
+    kept = build_alike(machine, int(np.count_nonzero(now)), machine.n_clauses)
     kept.states[before[now]], kept.weights[before[now]] = machine.states[now[before]], machine.weights[now[before]]
     return kept

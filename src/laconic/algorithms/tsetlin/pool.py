@@ -1,11 +1,30 @@
 """A pool of clauses: what many clients offered, side by side in slots, and in which order others are told of it."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
+from laconic.algorithm import count_affordable
+from laconic.wire import Bits, Ints, Message
+
+LEAST_TOLD = 20  # clauses a round; with fewer, a pool would take too long to arrive
+
+
+class Offer(Message):
+    clauses: Bits  # [clause, literal]
+    scales: Ints  # [clause, 2] what is much for it, see tsetlin.clauses
+    holds: Bits  # [class]
+    n_examples: int
+    n_val: int
+
+
+class Clauses(Message):
+    is_new: Bits  # [slot of the pool]
+    clauses: Bits  # [new slot, literal]
+    scales: Ints  # [new slot, 2]
 
 
 @dataclass
@@ -44,3 +63,29 @@ def choose_news(pool: Pool, told: int, n_told: int, n_known: int) -> NDArray[np.
     order = np.argsort(pool.serials)[:n_known]
     is_new[order[pool.serials[order] > told][:n_told]] = True
     return is_new
+
+
+def plan_telling(
+    n_slots: int, n_bytes: int, list_messages: Callable[[int, int], Iterable[Message]], *, may_cut: bool
+) -> tuple[int, int]:
+    """Slots that a client may know, and be told in a round: all, or what so many bytes leave; 0: no limit.
+
+    The pool arrives in as many rounds as that takes; only if it may be cut are the latest slots left out, where even
+    that is too much. list_messages(known, told): the largest of a round.
+    """
+    if not n_bytes:
+        return n_slots, n_slots
+    n_known, least = n_slots, min(LEAST_TOLD, n_slots)
+    sizes = range(least + 1, n_slots + 1)
+    if may_cut:
+        n_known = least + count_affordable(n_bytes, sizes, lambda n: list_messages(n, least))
+    n_told = least + count_affordable(n_bytes, sizes, lambda n: list_messages(n_known, n))
+    return n_known, min(n_known, n_told)
+
+
+def list_largest(n_classes: int, n_literals: int, n_offered: int, n_slots: int, n_told: int) -> list[Message]:
+    """An offer of so many clauses, and news of n_told of all the slots."""
+    offered, told = (np.zeros((n, n_literals), np.bool_) for n in (n_offered, n_told))
+    scales, holds = np.zeros((n_told, 2), np.int8), np.zeros(n_classes, np.bool_)
+    offer = Offer(offered, np.zeros((n_offered, 2), np.int8), holds, 0, 0)
+    return [offer, Clauses(np.zeros(n_slots, np.bool_), told, scales)]

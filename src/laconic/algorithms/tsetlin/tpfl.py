@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import Averaging, mean_of
-from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape, on_client
-from laconic.algorithms.settings import check_at_least
-from laconic.algorithms.tsetlin.machines import choose_shape, classify, held_out
+from laconic.aggregate import EVERY_AVERAGING, Averaging, mean_of
+from laconic.algorithm import Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape, classify, held_out
 from laconic.wire import EMPTY, Ints, Message
 
 
@@ -34,17 +33,15 @@ class Client:
     machine: tm.Machine
 
 
-class TPFL(Algorithm):
-    n_clauses: int = 1000  # shared by all classes
-    threshold: int = 1000  # T: votes beyond which a class needs no more training
-    specificity: float = 10.0  # s: the larger, the more literals a clause keeps
-    patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
-    epochs: int = 1  # local epochs a round
-
+class TPFL(MachineMethod):
+    name = "tpfl"
+    paper = "TPFL: Tsetlin-Personalized Federated Learning with Confidence-Based Clustering, 2024"
+    travels = "up: the class a client is surest of and its clause weights; down: the mean of those who named that class"
+    averagings = EVERY_AVERAGING
     budget_knob = "n_clauses"
 
-    def __post_init__(self) -> None:
-        check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1)
+    n_clauses: int = 1000  # shared by all classes
+    specificity: float = 10.0  # s: the larger, the more literals a clause keeps
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
