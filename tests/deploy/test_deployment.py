@@ -19,14 +19,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from laconic.fleets.base import BaseFleet
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.report.page import build_page
 from laconic.report.run import read_run
 from laconic.runs.config import read_config
 from laconic.runs.run import drive, find_conditions
+from laconic.simulation import Federation, federate
 
 pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
 
@@ -103,13 +101,21 @@ def run_here(deployment: Deployment, method: str, out: Path) -> None:
     for client in range(N_NODES):
         settings = read_settings(deployment.node(client), "node")
         source[client] = read_examples(deployment.node(client) / settings.data, settings.task)
-    home = Home(config.method, settings.task, ClientData(((0, source),)), config.seed, out / "checkpoints")
 
-    def open_here(on_progress) -> BaseFleet:
-        return LocalFleet(home, find_conditions(config), on_progress, 1)
+    def open_here(on_progress) -> contextlib.AbstractContextManager[Federation]:
+        return federate(
+            config.method,
+            settings.task,
+            ClientData(((0, source),)),
+            config.seed,
+            workers=1,
+            conditions=find_conditions(config),
+            folder=out / "checkpoints",
+            on_progress=on_progress,
+        )
 
     out.mkdir()
-    drive(config, settings.task, out, open_here, None)
+    drive(config, out, open_here, None)
 
 
 def assert_same_as_here(deployment: Deployment, method: str, out: Path, elsewhere: Deployment | None = None) -> None:

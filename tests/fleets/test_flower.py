@@ -14,7 +14,7 @@ from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
-from laconic.runs.run import play
+from laconic.simulation import Federation
 from laconic.state import freeze
 from laconic.wire import EMPTY
 
@@ -57,13 +57,13 @@ def open_flower(method: Algorithm, folder: Path, said: list[str], lost_replies: 
 
 
 def play_rounds(fleet: BaseFleet, first: int = 0, last: int = N_ROUNDS, server: object = None) -> tuple[object, list]:
-    records = []
+    records, federation = [], Federation(fleet.home.algorithm, fleet.home.task, fleet)
+    federation.server = server
     for number in range(first, last + 1):
-        fleet.begin(number)
-        server, _ = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
-        records.append(([*fleet.ledger.to_jsonl()], fleet.evaluate(), fleet.client_notes, fleet.n_lost))
+        played = federation.play(number, is_evaluated=True)
+        records.append(([*fleet.ledger.to_jsonl()], played.scores, fleet.client_notes, fleet.n_lost))
         fleet.settle()
-    return server, records
+    return federation.server, records
 
 
 @pytest.mark.parametrize("method", [MeanLabel(), Rumour()], ids=["mean-label", "rumour"])
@@ -147,8 +147,9 @@ def test_a_letter_that_is_unsound_is_refused_by_name(words: str, tmp_path: Path)
         return Message(RecordDict({RECORD: ConfigRecord(content)}), reply_to=letter)
 
     fleet.post.grid.meddle = lie
-    fleet.begin(1)
-    play(method, fleet.home.task, method.start_server(fleet.home.task, fleet), fleet, is_evaluated=True)
+    federation = Federation(method, fleet.home.task, fleet)
+    federation.server = method.start_server(fleet.home.task, fleet)
+    federation.play(1, is_evaluated=True)
     assert all("client 1: reply to" in line and words in line for line in fleet.refused)
     assert fleet.refused
 

@@ -18,7 +18,7 @@ from laconic.fleets.local import LocalFleet
 from laconic.fleets.soundness import check_sound
 from laconic.fleets.source import ClientData
 from laconic.runs.record import describe_round
-from laconic.runs.run import play
+from laconic.simulation import Federation
 from laconic.wire import Encoded, Floats, Message, Sparse
 
 LIAR, N_CLIENTS, N_CLASSES = 1, 4, 3
@@ -90,11 +90,9 @@ def test_a_lie_is_refused_by_name_and_the_round_goes_on(
 ) -> None:
     with closing(open_fleet(method)) as fleet:
         corrupt(fleet, step, lie, monkeypatch)
-        server, told, n_refused = None, [], 0
+        federation, told, n_refused = Federation(fleet.home.algorithm, fleet.home.task, fleet), [], 0
         for number in range(2):
-            fleet.begin(number)
-            server, trouble = play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
-            assert trouble is None
+            assert federation.play(number, is_evaluated=True).trouble is None
             told += fleet.refused
             n_refused += describe_round(fleet, None, is_void=False).n_refused or 0
         (line,) = told
@@ -102,8 +100,7 @@ def test_a_lie_is_refused_by_name_and_the_round_goes_on(
         monkeypatch.undo()
         assert f"round 1, client {LIAR}: reply to {step} refused" in line
         assert re.search(words, line), line
-        fleet.begin(2)  # and from then on it is heard again
-        play(fleet.home.algorithm, fleet.home.task, server, fleet, is_evaluated=True)
+        federation.play(2, is_evaluated=True)  # and from then on it is heard again
         assert not fleet.refused
         assert fleet.replied == set(range(N_CLIENTS))
 

@@ -6,8 +6,8 @@ import fcntl
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from flwr.app import Context, Message
@@ -16,13 +16,13 @@ from flwr.serverapp import Grid, ServerApp
 
 from laconic.deploy.folders import read_examples, read_settings
 from laconic.files import write_atomically
-from laconic.fleets.base import BaseFleet
 from laconic.fleets.flower import FlowerFleet, Post, answer
 from laconic.fleets.host import Home
 from laconic.fleets.source import ClientData
 from laconic.records import Letters, append_lines, log_event, to_line
 from laconic.runs.config import read_config
 from laconic.runs.run import drive, find_conditions
+from laconic.simulation import Federation, OnProgress
 
 GATHER_SECONDS = 120.0  # for all nodes to be there; then the run begins with those that are
 LOCK_SECONDS = 120.0  # for a ServerApp that lost its SuperLink to end
@@ -49,10 +49,12 @@ def serve(grid: Grid, context: Context) -> None:
         gather(post)
         home = Home(config.method, task, ClientData(()), config.seed, folder / "checkpoints")
 
-        def open_nodes(on_progress: Callable[[str, int, int], None]) -> BaseFleet:
-            return FlowerFleet(home, find_conditions(config), on_progress, post)
+        @contextmanager
+        def open_nodes(on_progress: OnProgress) -> Iterator[Federation]:
+            with closing(FlowerFleet(home, find_conditions(config), on_progress, post)) as fleet:
+                yield Federation(config.method, task, fleet)
 
-        drive(config, task, folder, open_nodes, None)
+        drive(config, folder, open_nodes, None)
 
 
 def gather(post: Post) -> None:

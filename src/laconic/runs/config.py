@@ -223,7 +223,7 @@ def read_comments(cls: type) -> dict[str, str]:
             if match := re.match(r"\s+(\w+)\s*:[^#]*(?:#\s*(.*\S))?", line):
                 found.setdefault(match[1], match[2] or above)
             above = f"{above} {line.strip('# ')}".strip() if line.lstrip().startswith("#") else ""
-        comments |= found
+        comments |= {name: meaning for name, meaning in found.items() if meaning or name not in comments}
     meanings = {f.name: comments.get(f.name, "") for f in fields(cls)}
     for f in fields(cls):
         if is_dataclass(f.default):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Protocol
 
-from laconic.algorithm import Algorithm, Task, TooFew
+from laconic.algorithm import Task
 from laconic.data import Partition
 from laconic.files import write_atomically
-from laconic.fleets import open_fleet
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
-from laconic.fleets.host import Home
 from laconic.records import (
     LINES,
     ClientScore,
@@ -49,13 +47,13 @@ from laconic.runs.record import (
     describe_round,
     summarize,
 )
+from laconic.simulation import Federation, OnProgress, federate
 
 MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
 
-__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "drive", "play", "resume", "run"]
+__all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "drive", "resume", "run"]
 
-# told whom to tell of progress: what, done, of how many
-Opener = Callable[[Callable[[str, int, int], None]], BaseFleet]
+Opener = Callable[[OnProgress], AbstractContextManager[Federation]]  # told whom to tell of progress
 
 
 class Watch(Protocol):
@@ -80,8 +78,14 @@ class Interrupted(Exception):
         self.folder = folder
 
 
-def run(config: Config, folder: Path, *, watch: Watch | None = None) -> Summary:
-    """A new run; the folder must not exist or be empty."""
+def run(
+    config: Config,
+    folder: Path,
+    *,
+    watch: Watch | None = None,
+    on_open: Callable[[BaseFleet], object] = lambda fleet: None,
+) -> Summary:
+    """A new run; the folder must not exist or be empty. on_open: told of the fleet before anyone is asked."""
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty; choose another folder, or resume the run in it")
     prepared = prepare(config)
@@ -90,35 +94,62 @@ def run(config: Config, folder: Path, *, watch: Watch | None = None) -> Summary:
     write(folder, describe_environment())
     write(folder, describe_partition(prepared))
     prepared.partition.save(folder / "partition.npz")
-    write_atomically(folder / "config.toml", write_config(config).encode())  # last: from now on it can be resumed
-    return _go(config, prepared, folder, watch)
+    write_settings(config, folder)  # last: from now on it can be resumed
+    return _go(config, prepared, folder, watch, on_open)
 
 
-def resume(folder: Path, *, watch: Watch | None = None) -> Summary:
-    """Goes on after the last checkpoint, to the same end as if it had never stopped."""
+def resume(folder: Path, *, watch: Watch | None = None, rounds: int | None = None) -> Summary:
+    """Goes on after the last checkpoint, to the same end as if it had never stopped; rounds: to that end instead."""
     if not (folder / "config.toml").exists():
         raise ValueError(f"{folder} holds no run that got under way; start it anew")
     config = read_config(folder / "config.toml")
+    if rounds is not None and rounds != config.rounds:
+        config = _prolong(config, folder, rounds)
     if (folder / Summary.file).exists():
         return summarize(config, folder, read_rounds(folder), sum(row.seconds for row in read_lines(folder, Times)))
     return _go(config, prepare(config, Partition.load(folder / "partition.npz")), folder, watch)
 
 
-def _go(config: Config, prepared: Prepared, folder: Path, watch: Watch | None) -> Summary:
-    home = Home(
-        config.method,
-        prepared.task,
-        prepared.source,
-        config.seed,
-        folder / "checkpoints",
-        on_disk=config.fleet.state == "disk",
-        tested=config.data.tested,
-    )
+def _prolong(config: Config, folder: Path, rounds: int) -> Config:
+    if rounds < config.rounds:
+        raise ValueError(f"{folder} has {config.rounds} rounds; it can get more, not as few as {rounds}")
+    config = replace(config, rounds=rounds)
+    write_settings(config, folder)
+    (folder / Summary.file).unlink(missing_ok=True)
+    log_event(folder, f"prolonged to {rounds} rounds")
+    return config
 
-    def open_here(on_progress: Callable[[str, int, int], None]) -> BaseFleet:
-        return open_fleet(config.fleet.name, home, find_conditions(config), on_progress, config.fleet.workers)
 
-    return drive(config, prepared.task, folder, open_here, watch)
+def write_settings(config: Config, folder: Path) -> None:
+    write_atomically(folder / "config.toml", write_config(config).encode())
+
+
+def _go(
+    config: Config,
+    prepared: Prepared,
+    folder: Path,
+    watch: Watch | None,
+    on_open: Callable[[BaseFleet], object] = lambda fleet: None,
+) -> Summary:
+    @contextmanager
+    def open_here(on_progress: OnProgress) -> Iterator[Federation]:
+        with federate(
+            config.method,
+            prepared.task,
+            prepared.source,
+            config.seed,
+            fleet=config.fleet.name,
+            workers=config.fleet.workers,
+            conditions=find_conditions(config),
+            folder=folder / "checkpoints",
+            on_disk=config.fleet.state == "disk",
+            tested=config.data.tested,
+            on_progress=on_progress,
+        ) as federation:
+            on_open(federation.fleet)
+            yield federation
+
+    return drive(config, folder, open_here, watch)
 
 
 def find_conditions(config: Config) -> Conditions:
@@ -126,19 +157,18 @@ def find_conditions(config: Config) -> Conditions:
     return Conditions(config.fleet.participation, config.fleet.lost_replies, budget, config.fleet.averaging)
 
 
-def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:
+def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:
     """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
     (folder / Failure.file).unlink(missing_ok=True)
     (folder / "checkpoints").mkdir(exist_ok=True)
 
     def on_progress(what: str, done: int, total: int) -> None:
         if watch:
-            watch.progressed(fleet.round, done, total, what)
+            watch.progressed(federation.fleet.round, done, total, what)
 
     try:
-        fleet = open_clients(on_progress)
-        with contextlib.closing(fleet):
-            loop = _Loop(config, task, folder, fleet, watch)
+        with open_clients(on_progress) as federation:
+            loop = _Loop(config, folder, federation, watch)
             loop.run()
     except KeyboardInterrupt:
         log_event(folder, "interrupted")
@@ -155,8 +185,9 @@ def drive(config: Config, task: Task, folder: Path, open_clients: Opener, watch:
 
 
 class _Loop:
-    def __init__(self, config: Config, task: Task, folder: Path, fleet: BaseFleet, watch: Watch | None) -> None:
-        self.config, self.task, self.folder, self.fleet, self.watch = config, task, folder, fleet, watch
+    def __init__(self, config: Config, folder: Path, federation: Federation, watch: Watch | None) -> None:
+        self.config, self.folder, self.federation, self.watch = config, folder, federation, watch
+        self.fleet = federation.fleet
         self.lengths: dict[str, int] = {}
         self.seconds = 0.0
         self.n_losses = 0  # since the last checkpoint
@@ -191,39 +222,35 @@ class _Loop:
         first = found.round + 1 if found else 0
         log_event(self.folder, f"from round {first} on")
         if self.watch:
-            self.watch.started(_title(self.config, self.task, self.folder), self.config.rounds, first)
-        server = found.server if found else None
+            self.watch.started(_title(self.config, self.federation.task, self.folder), self.config.rounds, first)
+        self.federation.server = found.server if found else None
         for number in range(first, self.config.rounds + 1):
-            server = self.run_round(number, server)
+            self.run_round(number)
 
-    def run_round(self, round: int, server: Any) -> Any:
-        """The server's state after it."""
-        started, fleet, method = perf_counter(), self.fleet, self.config.method
-        fleet.begin(round)
+    def run_round(self, round: int) -> None:
+        started, fleet = perf_counter(), self.fleet
         is_last = round == self.config.rounds
         is_evaluated = round > 0 and (is_last or round % self.config.evaluate_every == 0)
-        server, trouble = play(method, self.task, server, fleet, is_evaluated=is_evaluated)
-        trained = perf_counter()
-        scores = fleet.evaluate() if is_evaluated else None
+        played = self.federation.play(round, is_evaluated=is_evaluated)
         news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
-        news += [f"round {round} is void: {trouble}"] if trouble else []
+        news += [f"round {round} is void: {played.trouble}"] if played.trouble else []
         for line in news:
             self.say(line)
-        row = describe_round(fleet, scores, is_void=trouble is not None)
+        row = describe_round(fleet, played.scores, is_void=played.trouble is not None)
         self.append(Round, [row])
-        self.append(ClientScore, describe_clients(fleet, scores or []))
+        self.append(ClientScore, describe_clients(fleet, played.scores or []))
         self.append(Pairs, describe_pairs(fleet))
         self.append(Matrix, describe_matrices(fleet))
         self.append_lines(Traffic, fleet.ledger.to_jsonl())  # its columns are the record's fields
-        seconds, evaluate_seconds = perf_counter() - started, perf_counter() - trained
-        self.append(Times, [Times(round, seconds, evaluate_seconds)])
+        seconds = perf_counter() - started
+        self.append(Times, [Times(round, seconds, played.evaluate_seconds)])
         self.seconds += seconds
         if is_last or round % self.config.checkpoint_every == 0:
-            checkpoints.save(self.folder / "checkpoints", fleet, Checkpoint(round, server, self.lengths, self.seconds))
+            checkpoint = Checkpoint(round, self.federation.server, self.lengths, self.seconds)
+            checkpoints.save(self.folder / "checkpoints", fleet, checkpoint)
             self.n_losses = 0
         if self.watch:
             self.watch.finished_round(row, seconds)
-        return server
 
     def say(self, line: str) -> None:
         log_event(self.folder, line)
@@ -235,22 +262,6 @@ class _Loop:
 
     def append_lines(self, kind: type[Record], lines: Iterable[str]) -> None:
         self.lengths[kind.file] = append_lines(self.folder / kind.file, lines)
-
-
-def play(
-    method: Algorithm, task: Task, server: Any, fleet: BaseFleet, *, is_evaluated: bool
-) -> tuple[Any, TooFew | None]:
-    """The server's state after the fleet's present round (0: the start), and what made the round void, if anything."""
-    if fleet.round == 0:
-        return method.start_server(task, fleet), None
-    before, trouble = copy.deepcopy(server), None
-    try:
-        method.run_round(server, fleet)
-    except TooFew as error:
-        server, trouble = before, error
-    if is_evaluated:
-        method.deliver(server, fleet)
-    return server, trouble
 
 
 def _title(config: Config, task: Task, folder: Path) -> str:
