@@ -5,8 +5,9 @@ import pytest
 
 from laconic import networks as nn
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.networks.dispfl import DisPFL, Kept, average_kept, seat, spread
+from laconic.algorithms.networks.dispfl import DisPFL, Kept, average_kept, seat
 from laconic.networks import Training
+from laconic.networks.selection import spread_density
 from laconic.wire import bound
 
 TINY = Training(model="mlp", statistics="local", batch=4)
@@ -27,17 +28,17 @@ def test_everyone_hears_and_is_heard_by_as_many() -> None:
 
 def test_small_tensors_keep_more_and_all_together_the_density() -> None:
     shapes = {"a": (10, 10), "b": (100, 100), "c": (2, 4)}
-    shares = spread(shapes, 0.2)  # 2021.6 weights
+    shares = spread_density(shapes, 0.2)  # 2021.6 weights
     assert shares["c"] == 1.0  # (2 + 4) / 8 times any factor that is enough for the others
     assert shares["a"] == 1.0
     assert shares["b"] == pytest.approx((0.2 * 10108 - 108) / 10000)
-    thin = spread(shapes, 0.01)  # factor 101.08 / (20 + 200 + 6)
+    thin = spread_density(shapes, 0.01)  # factor 101.08 / (20 + 200 + 6)
     assert thin == pytest.approx({"a": 101.08 / 226 * 0.2, "b": 101.08 / 226 * 0.02, "c": 101.08 / 226 * 0.75})
-    assert spread(shapes, 1.0) == {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert spread_density(shapes, 1.0) == {"a": 1.0, "b": 1.0, "c": 1.0}
 
 
 def test_kernels_count_with_their_sides() -> None:
-    thin = spread({"conv": (8, 4, 3, 3), "fc": (8, 4)}, 0.1)  # 18 / 288 against 12 / 32
+    thin = spread_density({"conv": (8, 4, 3, 3), "fc": (8, 4)}, 0.1)  # 18 / 288 against 12 / 32
     assert thin["fc"] / thin["conv"] == pytest.approx((12 / 32) / (18 / 288))
 
 

@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from tiny_networks import CLIENTS, TRAINING, descend, mean, open_fleet, start
 
-from laconic.algorithms.networks.eden import Eden, Rotated, find_levels, round_rotated, turn_back
-from laconic.networks.sketch import rotate
+from laconic.algorithms.networks.eden import Eden
+from laconic.networks.precision import find_levels, read_normal, round_normal
+from laconic.networks.sketch import rotate, unrotate
 
 
 def through(change: np.ndarray, bits: int, seed: int) -> np.ndarray:
-    planes, scale = round_rotated(rotate(change, seed), bits)
-    return turn_back(Rotated(planes, scale, 1), len(change), seed)
+    planes, scale = round_normal(rotate(change, seed), bits)
+    return unrotate(read_normal(planes, scale), len(change), seed)
 
 
 def test_levels_are_lloyd_and_maxs_for_normal_numbers() -> None:
@@ -36,7 +37,7 @@ def test_no_change_stays_none() -> None:
 
 @pytest.mark.parametrize(("bits", "paper_bits"), [(1, 8 + 32), (3, 24 + 32)])
 def test_the_server_adds_the_mean_of_what_it_turned_back(bits: int, paper_bits: int) -> None:
-    method = Eden(bits, replace(TRAINING, statistics="local"))
+    method = Eden(bits=bits, training=replace(TRAINING, statistics="local"))
     with closing(open_fleet(method)) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.networks.averaging import Shared, Update, Weights, find_part, merge, offer
 from laconic.algorithms.networks.fed_avg import FedAvg
+from laconic.algorithms.networks.weights import NO_NEWS, Server, Shared, Update, Weights
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -34,20 +34,19 @@ def update(change: list[float], n_examples: int) -> Update:
 
 def test_the_mean_change_by_examples_is_added() -> None:
     shared = Shared(np.array([1, 2], np.float32))
-    part = find_part(SPEC)
-    merge(shared, {0: update([4, 0], 1), 3: update([0, 8], 3)}, part)
+    METHOD.merge(Server(SPEC, shared), {0: update([4, 0], 1), 3: update([0, 8], 3)}, 1)
     assert shared.vector.tolist() == [2, 8]  # 1 + 4/4, 2 + 3*8/4
     assert shared.version == 1
     assert shared.held_by == {0: 0, 3: 0}  # what they trained, not yet what came of it
 
 
 def test_the_network_goes_only_to_those_who_lack_it() -> None:
-    part = find_part(SPEC)
     shared = Shared(start_vector(SPEC, 0), version=2, held_by={1: 2, 2: 1})
-    offered = offer(shared, [0, 1, 2], part, METHOD.training)
+    latest = Weights(*METHOD.pack_latest(Server(SPEC, shared)))
+    offered = shared.offer([0, 1, 2], latest, NO_NEWS)
     assert [weights.exact is not None for weights in offered.values()] == [True, False, True]
-    assert [*offer(shared, [0, 1, 2], part, METHOD.training, to_holders=False)] == [0, 2]
-    fresh = offer(Shared(start_vector(SPEC, 0)), [0], part, METHOD.training)
+    assert [*shared.offer([0, 1, 2], latest)] == [0, 2]
+    fresh = Shared(start_vector(SPEC, 0)).offer([0], latest, NO_NEWS)
     assert fresh[0].exact is None  # the first network follows from a seed
 
 

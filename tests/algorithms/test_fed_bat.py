@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from tiny_networks import CLIENTS, TRAINING, descend, open_fleet, start
 
-from laconic.algorithms.networks.fed_bat import LARGEST, SMALLEST, FedBAT, draw_signs, mean_sizes, pass_back
+from laconic.algorithms.networks.fed_bat import FedBAT
+from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, mean_sizes, pass_back
 
 LENGTHS = np.array([1, 2, 2])  # of the tiny network: a; w0, w1; b0, b1
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.networks.critical import STAY, choose_critical, list_places, measure_overlap
+from laconic.algorithms.networks.critical import STAY, list_places
 from laconic.algorithms.networks.fed_cac import FedCAC, Upload
 from laconic.networks import Training, layout
+from laconic.networks.selection import measure_overlap, pick_share
 from laconic.wire import bound
 
 TINY = Training(model="mlp", statistics="local", batch=4, epochs=1)
@@ -41,7 +42,7 @@ def test_size_times_change_says_what_is_critical_and_batch_normalisation_takes_p
     n_trained = layout(spec).n_trained
     assert sent.values.size == n_trained
     scores = np.abs((sent.values - before[:n_trained]) * sent.values)
-    assert np.array_equal(sent.mask, choose_critical(scores, list_places(spec, method.part(spec)), 0.5))
+    assert np.array_equal(sent.mask, pick_share(scores, list_places(spec, method.part(spec)), 0.5))
     assert client.sent_round == 2
     assert np.array_equal(client.network.vector[:n_trained], sent.values)
 

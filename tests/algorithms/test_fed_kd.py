@@ -33,19 +33,19 @@ def test_what_one_learns_from_the_other_is_divided_by_both_losses_by_hand() -> N
     own, aux = np.array([0.5, 0.5]), np.array([0.25, 0.75])
     logits, aux_logits = (torch.log(torch.tensor(each))[None] for each in (own, aux))
     bridge = torch.tensor([[1.0], [0.5]])  # of feature 3 makes (3, 1.5)
-    voices = Answers(torch.tensor([0]), torch.tensor([[1.0, 2.0]]), logits, torch.tensor([[3.0]]), aux_logits)
+    answers = Answers(torch.tensor([0]), torch.tensor([[1.0, 2.0]]), logits, torch.tensor([[3.0]]), aux_logits)
     to_own, to_aux = (aux * np.log(aux / own)).sum() / 2, (own * np.log(own / aux)).sum() / 2
     hidden = ((1 - 3) ** 2 + (2 - 1.5) ** 2) / 2
     both = np.log(2) + np.log(4)
     mine, theirs = np.log(2) + (to_own + hidden) / both, np.log(4) + (to_aux + hidden) / both
-    assert float(method().teach_each_other(voices, bridge)) == pytest.approx(mine + theirs)
+    assert float(method().teach_each_other(answers, bridge)) == pytest.approx(mine + theirs)
 
 
 def test_a_class_known_by_heart_breaks_nothing() -> None:
     sure = torch.tensor([[200.0, -200.0]], requires_grad=True)
     features = torch.ones(1, 1)
-    voices = Answers(torch.tensor([0]), features, sure, features, sure * 1.0)
-    loss = method().teach_each_other(voices, torch.ones(1, 1))
+    answers = Answers(torch.tensor([0]), features, sure, features, sure * 1.0)
+    loss = method().teach_each_other(answers, torch.ones(1, 1))
     loss.backward()
     assert loss.item() == 0
     assert torch.isfinite(sure.grad).all()

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from tiny_networks import BODY, CLIENTS, HEAD, TRAINING, descend, gradient, mean, open_fleet, start
 
-from laconic.algorithms.networks.fed_pac import FedPAC, Report, find_spread, least_on_simplex
+from laconic.algorithms.networks.fed_pac import FedPAC, Report
+from laconic.networks.gaussians import find_spread
+from laconic.networks.means import least_on_simplex
 
 METHOD = FedPAC(TRAINING, head_rate=0.2, align=0.7)
 

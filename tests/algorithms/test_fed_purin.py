@@ -6,26 +6,16 @@ import pytest
 
 from laconic import networks as nn
 from laconic.algorithm import Examples, Site, Task, TooFew
-from laconic.algorithms.networks.averaging import Update, Weights, find_part
-from laconic.algorithms.networks.critical import (
-    STAY,
-    Client,
-    Start,
-    choose_critical,
-    find_alike,
-    go_on,
-    list_places,
-    measure_overlap,
-    mix,
-)
+from laconic.algorithms.networks.critical import STAY, Client, Start, find_alike, go_on, list_places, mix
 from laconic.algorithms.networks.fed_cac import FedCAC, Upload
 from laconic.algorithms.networks.fed_purin import Critical, FedPURIN
-from laconic.algorithms.networks.picking import find_largest
+from laconic.algorithms.networks.weights import Update, Weights
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
-from laconic.networks import Network, Part, Spec, Training
+from laconic.networks import Network, Part, Spec, Training, find_part
+from laconic.networks.selection import find_largest, measure_overlap, pick_share
 from laconic.runs.config import read_config
 from laconic.runs.run import run
 from laconic.wire import Message, Sparse, bound
@@ -70,14 +60,14 @@ def test_gradients_of_16_bits_lose_what_is_small_and_keep_to_what_they_can_hold(
 
 def test_each_tensor_has_its_share_and_equal_scores_are_taken_from_the_front() -> None:
     scores = floats(1, 5, 3, 4, 2, 2, 2, 2, 9)
-    assert choose_critical(scores, cut(4, 4, 1), 0.5).tolist() == bits("010111000")[0].tolist()
-    assert not choose_critical(scores, cut(9), 0.1).any()  # not one of nine
-    assert choose_critical(scores, cut(9), 1.0).all()
+    assert pick_share(scores, cut(4, 4, 1), 0.5).tolist() == bits("010111000")[0].tolist()
+    assert not pick_share(scores, cut(9), 0.1).any()  # not one of nine
+    assert pick_share(scores, cut(9), 1.0).all()
 
 
 def test_what_is_faint_is_never_critical() -> None:
     scores = floats(1e-10, 3e-10, 0, 2e-10, 1e-11, 0, 0, 0)
-    assert choose_critical(scores, cut(4, 4), 0.75).tolist() == bits("01010000")[0].tolist()
+    assert pick_share(scores, cut(4, 4), 0.75).tolist() == bits("01010000")[0].tolist()
 
 
 def test_what_training_changed_may_stand_for_the_gradient() -> None:
@@ -92,7 +82,7 @@ def test_what_training_changed_may_stand_for_the_gradient() -> None:
         if pull == "gradient":
             scores = scores / 0.05
         mask, values = sent.entries
-        assert np.array_equal(mask, choose_critical(scores.astype(np.float32), cut(512, 256, 512, 2), 0.5))
+        assert np.array_equal(mask, pick_share(scores.astype(np.float32), cut(512, 256, 512, 2), 0.5))
         assert np.array_equal(values, client.network.vector[mask])
 
 
@@ -301,12 +291,12 @@ def test_papers_count_follows_table_3(name: str) -> None:
     values = np.ones(n_all, np.float32)
     assert mib(Weights(values, None, None)) == mib(Update(values, None, None, 500)) == whole
 
-    masks = [choose_critical(rng.random(n_all).astype(np.float32), list_places(spec, dense), 0.5) for _ in range(2)]
+    masks = [pick_share(rng.random(n_all).astype(np.float32), list_places(spec, dense), 0.5) for _ in range(2)]
     assert mib(Upload(masks[0], values)) == cac_up
     assert mib(mix(masks, [values, values], measure_overlap(masks), 1, 100, "fp32")[0]) == whole
     assert mib(mix(masks, [values, values], measure_overlap(masks), 101, 100, "fp32")[0]) == cac_down
 
-    masks = [choose_critical(rng.random(n_mixed).astype(np.float32), list_places(spec, sparse), 0.5) for _ in "ab"]
+    masks = [pick_share(rng.random(n_mixed).astype(np.float32), list_places(spec, sparse), 0.5) for _ in "ab"]
     n_kept = np.count_nonzero(masks[0])
     assert count_paper_bits(Critical(Sparse(masks[0], np.ones(n_kept, np.float32)))) == 32 * n_kept + n_mixed
     sent = [mask.astype(np.float32) for mask in masks]

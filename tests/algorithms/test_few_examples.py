@@ -12,8 +12,8 @@ from laconic.algorithms import METHODS, load_method
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.source import ClientData
 from laconic.runs.config import read_config
-from laconic.runs.prepare import ClientData
 from laconic.runs.run import run
 
 SMALL = {"n_clauses": 8, "epochs": 2, "threshold": 20, "min_examples": 2}

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.networks import averaging
 from laconic.algorithms.networks.fml import FML
+from laconic.algorithms.networks.weights import NO_NEWS
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
@@ -35,13 +35,13 @@ def test_a_loss_is_half_the_labels_and_half_the_others_opinion_by_hand() -> None
     own, aux = np.array([0.5, 0.5]), np.array([0.25, 0.75])
     logits, aux_logits = (torch.log(torch.tensor(each))[None] for each in (own, aux))
     none = torch.zeros(1, 1)
-    voices = Answers(torch.tensor([0]), none, logits, none, aux_logits)
+    answers = Answers(torch.tensor([0]), none, logits, none, aux_logits)
     to_own, to_aux = (aux * np.log(aux / own)).sum() / 2, (own * np.log(own / aux)).sum() / 2
     for share in (0.5, 0.2):
         method = FML(own_share=share, aux_share=0.5)
         mine = share * np.log(2) + (1 - share) * to_own
         theirs = 0.5 * np.log(4) + 0.5 * to_aux
-        assert float(method.teach_each_other(voices, none)) == pytest.approx(mine + theirs)
+        assert float(method.teach_each_other(answers, none)) == pytest.approx(mine + theirs)
 
 
 def test_changes_count_alike_whatever_the_number_of_examples() -> None:
@@ -49,10 +49,9 @@ def test_changes_count_alike_whatever_the_number_of_examples() -> None:
     fleet.begin(0)
     server = METHOD.start_server(fleet.home.task, fleet)
     before = server.shared.vector
-    latest = averaging.offer(server.shared, [0, 1], METHOD.part(server.spec), METHOD.training)
-    updates = fleet.ask(METHOD.train, latest)
+    updates = fleet.ask(METHOD.train, dict.fromkeys([0, 1], NO_NEWS))
     assert [update.n_examples for update in updates.values()] == [1, 1]
-    averaging.merge(server.shared, updates, METHOD.part(server.spec))
+    METHOD.merge(server, updates, 1)
     mean = (updates[0].exact + updates[1].exact) / 2
     assert server.shared.vector == pytest.approx(before + mean, abs=1e-6)
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from tiny_networks import CLIENTS, TRAINING, descend, open_fleet, start
 
-from laconic.algorithms.networks.obcsaa import OBCSAA, keep_largest, make_out
-from laconic.algorithms.networks.one_bit import as_numbers
-from laconic.networks.sketch import Sketch, signs
+from laconic.algorithms.networks.obcsaa import OBCSAA, make_out
+from laconic.networks.selection import keep_largest
+from laconic.networks.sketch import Sketch, as_numbers, signs
 
 METHOD = OBCSAA(share=1.0, kept=0.4, training=replace(TRAINING, statistics="local"))
 

@@ -8,10 +8,9 @@ from tiny_networks import CLIENTS, TRAINING, gradient, open_fleet, start
 
 from laconic.aggregate import majority
 from laconic.algorithm import Task
-from laconic.algorithms.networks.averaging import choose_spec
-from laconic.algorithms.networks.one_bit import as_numbers
 from laconic.algorithms.networks.pfed_1bs import Consensus, PFed1BS, Sketched, pull_gradient
-from laconic.networks.sketch import Sketch, signs
+from laconic.algorithms.networks.settings import choose_spec
+from laconic.networks.sketch import Sketch, as_numbers, signs
 
 METHOD = PFed1BS(
     share=1.0, pull=0.5, shrink=0.25, sharpness=3.0, training=replace(TRAINING, steps=1, statistics="local")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from tiny_networks import BODY, HEAD, TRAINING, descend, examples, open_fleet, start
 
-from laconic.algorithms.networks.pfedfda import PFedFDA, read_triangle, write_triangle
+from laconic.algorithms.networks.pfedfda import PFedFDA
 from laconic.networks import Training
+from laconic.networks.gaussians import read_triangle, write_triangle
 
 METHOD = PFedFDA(TRAINING, ridge=0.1)
 CLIENTS = (examples((1, 0), (1.5, 0), (2, 1), (2.5, 1), (-1, 0), (-3, 0)), examples((3, 1), (4, 1)))

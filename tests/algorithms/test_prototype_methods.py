@@ -1,6 +1,7 @@
 """FedProto and FedTGP, with what may travel sparsely, privately and in proportion."""
 
 import json
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -8,28 +9,20 @@ import torch
 
 from laconic import wire
 from laconic.algorithm import Examples, Site, Task
+from laconic.algorithms.networks.class_targets import Client, Means, Targets
 from laconic.algorithms.networks.fed_proto import FedProto
 from laconic.algorithms.networks.fed_tgp import FedTGP
-from laconic.algorithms.networks.prototyping import (
-    Aims,
-    Means,
-    offer,
-    pull,
-    read_rows,
-    receive,
-    start_server,
-    write_rows,
-)
 from laconic.fleets.base import Conditions
 from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
-from laconic.networks import Batch, Training
-from laconic.networks.prototypes import choose_masks
+from laconic.networks import Batch, Loss, Training
+from laconic.networks.prototypes import choose_masks, read_rows, write_rows
 from laconic.wire import Ledger, encode_detailed
 
 TASK = Task((6,), 4, 3)
 TRAINING = Training(model="mlp", batch=4, rate=0.05)
+RNG = np.random.default_rng(0)
 
 
 def method(kind: type = FedProto, **settings):
@@ -42,6 +35,10 @@ def site(labels: list[int], client: int = 0) -> Site:
     return Site(client, 1, examples, examples, np.random.default_rng(0))
 
 
+def hold(client: Client, labels: list[int], **settings: object) -> Loss:
+    return method(**settings).hold(client, site(labels))
+
+
 def means(held: list[bool], rows: list[list[float]], n_examples: int | None = None) -> Means:
     return Means(np.array(held), np.array(rows, np.float32).ravel(), None, None, n_examples)
 
@@ -51,7 +48,7 @@ def test_kept_dimensions_come_back_and_the_others_are_zero(kept: str) -> None:
     masks = choose_masks(4, 8, 2)
     rows = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     message = Means(np.ones(4, np.bool_), *write_rows(rows, masks, kept), n_examples=None)  # type: ignore[arg-type]
-    back = read_rows(message, masks)
+    back = read_rows(message.packed, masks)
     assert (back[~masks] == 0).all()
     tolerance = {"fp32": 0, "fp16": 2e-3, "int8": 2e-2}[kept]
     assert np.abs(back[masks] - rows[masks]).max() <= tolerance
@@ -61,7 +58,7 @@ def test_plain_mean_over_clients_that_sent_the_class() -> None:
     protos = FedProto(n_features=2, cps_dims=2)
     server = protos.start_server(Task((6,), 3, 3), None)  # type: ignore[arg-type]
     replies = {0: means([True, True, False], [[1, 1], [2, 2]]), 5: means([True, False, False], [[3, 5]])}
-    merged, is_new = protos.merge(server, replies)
+    merged, is_new = protos.merge(server, replies, RNG)
     assert merged.tolist() == [[2, 3], [2, 2], [0, 0]]
     assert is_new.tolist() == [True, True, False]
 
@@ -71,7 +68,7 @@ def test_ppa_is_the_weighted_mean_where_classes_are_balanced() -> None:
     protos = FedProto(n_features=1, cps_dims=1, ppa=True)
     server = protos.start_server(Task((6,), 2, 2), None)  # type: ignore[arg-type]
     replies = {0: means([True, True], [[4 * 1.0], [2 * 10.0]], 6), 1: means([True, True], [[2 * 4.0], [4 * 40.0]], 6)}
-    merged, _ = protos.merge(server, replies)
+    merged, _ = protos.merge(server, replies, RNG)
     assert merged[:, 0].tolist() == pytest.approx([(4 * 1 + 2 * 4) / 6, (2 * 10 + 4 * 40) / 6])
 
 
@@ -80,30 +77,30 @@ def test_ppa_is_the_plain_mean_where_clients_have_as_many_examples_of_each_class
     protos = FedProto(n_features=1, cps_dims=1, ppa=True)
     server = protos.start_server(Task((6,), 2, 2), None)  # type: ignore[arg-type]
     replies = {0: means([True, True], [[3 * 1.0], [3 * 5.0]], 6), 1: means([True, True], [[3 * 3.0], [3 * 7.0]], 6)}
-    merged, _ = protos.merge(server, replies)
+    merged, _ = protos.merge(server, replies, RNG)
     assert merged[:, 0].tolist() == pytest.approx([2, 6])
 
 
 def test_fedtgp_brings_sums_to_the_size_of_means_by_the_number_of_senders() -> None:
     """K/n = 2/12; class 0 came from two clients with 3 examples each, class 1 from one with 6."""
     tgp = FedTGP(n_features=1, cps_dims=1, ppa=True)
-    exchange = start_server(Task((6,), 2, 2), 1, 1)
+    masks = choose_masks(2, 1, 1)
     replies = {0: means([True, False], [[3 * 2.0]], 3), 1: means([True, True], [[3 * 4.0], [6 * 5.0]], 9)}
-    points, labels = tgp.weigh(exchange, replies)
+    points, labels = tgp.weigh(masks, replies)
     assert labels.tolist() == [0, 0, 1]
     assert points[:, 0].tolist() == pytest.approx([2, 4, 5])  # 2/12 · 2 · 6, 2/12 · 2 · 12, 2/12 · 1 · 30
 
 
 def test_a_client_holds_to_targets_in_proportion_to_its_classes() -> None:
     client = method().start_client(TASK, site([0]))
-    receive(client, Aims(np.array([1, 1, 0, 0], np.bool_), np.zeros(16, np.float32), None, None, None))
-    labels = np.array([0, 0, 0, 0, 1])  # shares 1 and 1/4
+    client.receive(Targets(np.array([1, 1, 0, 0], np.bool_), np.zeros(16, np.float32), None, None, None))
+    labels = [0, 0, 0, 0, 1]  # shares 1 and 1/4
     batch = Batch(
         np.arange(2), torch.tensor([0, 1]), torch.full((2, 8), 2.0), torch.zeros(2, 4)
     )  # every feature is 2 away from its target
     plain = float(torch.nn.functional.cross_entropy(batch.logits, batch.labels))
-    evenly = pull(client, labels, strength=0.5, loss="masked", in_proportion=False)
-    in_proportion = pull(client, labels, strength=0.5, loss="masked", in_proportion=True)
+    evenly = hold(client, labels, pull=0.5, cps_loss="masked", cpkd=False)
+    in_proportion = hold(client, labels, pull=0.5, cps_loss="masked", cpkd=True)
     assert float(evenly(batch)) == pytest.approx(plain + 0.5 * (4 + 4) / 2)
     assert float(in_proportion(batch)) == pytest.approx(plain + 0.5 * (4 * 1 + 4 * 0.25) / 2)
 
@@ -111,13 +108,11 @@ def test_a_client_holds_to_targets_in_proportion_to_its_classes() -> None:
 def test_the_masked_loss_looks_at_kept_dimensions_alone_and_the_full_one_draws_the_rest_to_zero() -> None:
     client = method(cps_dims=2).start_client(TASK, site([0]))
     masks = choose_masks(4, 8, 2)
-    receive(client, Aims(np.ones(4, np.bool_), np.full(8, 2.0, np.float32), None, None, masks))
+    client.receive(Targets(np.ones(4, np.bool_), np.full(8, 2.0, np.float32), None, None, masks))
     features = torch.full((1, 8), 2.0)  # right where it counts, 2 away elsewhere
     batch = Batch(np.arange(1), torch.tensor([0]), features, torch.zeros(1, 4))
     plain = float(torch.nn.functional.cross_entropy(batch.logits, batch.labels))
-    labels = np.array([0])
-    masked = pull(client, labels, strength=1.0, loss="masked", in_proportion=False)
-    full = pull(client, labels, strength=1.0, loss="full", in_proportion=False)
+    masked, full = (hold(client, [0], cps_loss=loss) for loss in ("masked", "full"))
     assert float(masked(batch)) == pytest.approx(plain)
     assert float(full(batch)) == pytest.approx(plain + 6 * 4 / 8)
 
@@ -129,10 +124,10 @@ def test_what_is_kept_is_drawn_as_hard_as_where_nothing_is_left_out(loss: str) -
     for kept in (2, 8):
         client = method(cps_dims=kept).start_client(TASK, site([0]))
         masks = choose_masks(4, 8, kept)
-        receive(client, Aims(np.ones(4, np.bool_), np.full(4 * kept, 2.0, np.float32), None, None, masks))
+        client.receive(Targets(np.ones(4, np.bool_), np.full(4 * kept, 2.0, np.float32), None, None, masks))
         features = torch.full((1, 8), 5.0, requires_grad=True)
         batch = Batch(np.arange(1), torch.tensor([0]), features, torch.zeros(1, 4))
-        pull(client, np.array([0]), strength=1.0, loss=loss, in_proportion=False)(batch).backward()
+        hold(client, [0], cps_loss=loss)(batch).backward()
         slopes.append(features.grad[0].numpy()[masks[0]])
     assert slopes[0].tolist() == slopes[1][:2].tolist() == [2 * 3 / 8] * 2
 
@@ -141,10 +136,12 @@ def test_masks_travel_once_and_targets_only_to_whom_lacks_them() -> None:
     protos = method(cps_dims=2)
     server = protos.start_server(TASK, None)  # type: ignore[arg-type]
     server.version, server.held_by, server.has_target = 3, {1: 3, 2: 2}, np.ones(4, np.bool_)
-    first, holder, late = offer(server, [0, 1, 2], "fp32").values()
-    assert [aims.masks is not None for aims in (first, holder, late)] == [True, False, False]
-    assert [aims.exact is not None for aims in (first, holder, late)] == [True, False, True]
-    assert offer(start_server(TASK, 8, 8), [0], "fp32")[0].masks is None  # all are kept: nothing to tell
+    offered = protos.offer(server, [0, 1, 2], Targets(None, None, None, None, None))
+    first, holder, late = (offered[client] for client in (0, 1, 2))
+    assert [targets.masks is not None for targets in (first, holder, late)] == [True, False, False]
+    assert [targets.exact is not None for targets in (first, holder, late)] == [True, False, True]
+    whole = method()
+    assert whole.offer(whole.start_exchange(TASK), [0])[0].masks is None  # all are kept: nothing to tell
 
 
 def fleet_of(protos, labels: list[list[int]]) -> LocalFleet:
@@ -158,12 +155,12 @@ def fleet_of(protos, labels: list[list[int]]) -> LocalFleet:
 def test_no_message_shows_a_class_count_and_how_many_examples_there_are_only_where_sums_travel(
     kind: type, ppa: bool
 ) -> None:
-    for message in (Aims, Means):
+    for message in (Targets, Means):
         counts = [field.name for field in message.schema if field.kind in ("ints", "int")]
         assert set(counts) <= {"levels", "n_examples"}  # of rounded prototypes, and of all classes together
     protos = method(kind, ppa=ppa)
     client = protos.start_client(TASK, site([0]))
-    reply = protos.train(client, offer(start_server(TASK, 8, 8), [0], "fp32")[0], site([0, 0, 0, 1]))
+    reply = protos.train(client, protos.offer(protos.start_exchange(TASK), [0])[0], site([0, 0, 0, 1]))
     assert reply.held.tolist() == [True, True, False, False]
     assert reply.n_examples == (4 if ppa else None)
 
@@ -232,7 +229,7 @@ def test_a_tenth_of_the_dimensions_counts_a_tenth_and_takes_a_tenth_but_for_what
     for kept in (500, 50):
         masks, ledger = choose_masks(n_classes, 500, kept), Ledger()
         down = [
-            Aims(np.ones(n_classes, np.bool_), *write_rows(rows, masks, "fp32"), masks=first)
+            Targets(np.ones(n_classes, np.bool_), *write_rows(rows, masks, "fp32"), masks=first)
             for first in (None if kept == 500 else masks, None)
         ]
         for client in range(20):
@@ -257,7 +254,7 @@ def test_a_prediction_is_recorded_by_target_by_kept_dimensions_and_by_head_and_m
     client = method(kind, cps_dims=2).start_client(TASK, site([0]))
     assert list(method(kind).predict_also(client, x)) == ["head"]  # no targets yet
     masks, rng = choose_masks(4, 8, 2), np.random.default_rng(0)
-    receive(client, Aims(np.ones(4, np.bool_), rng.random(8).astype(np.float32), None, None, masks))
+    client.receive(Targets(np.ones(4, np.bool_), rng.random(8).astype(np.float32), None, None, masks))
     found = method(kind).predict_also(client, x)
     assert list(found) == ["head", "prototype", "kept_dims"]
     for tested in ("head", "prototype"):
@@ -284,6 +281,16 @@ def test_clients_with_different_networks_share_targets() -> None:
     assert states[0].network.vector.size != states[1].network.vector.size
     assert np.array_equal(states[0].targets, states[1].targets)
     assert states[0].has_target.tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("averaging", ["clipped", "trimmed", "median"])
+def test_sums_have_no_median_which_shows_before_anything_is_trained(averaging: Literal["clipped"]) -> None:
+    FedProto().check_averaging(averaging)
+    with pytest.raises(ValueError, match=rf'"{averaging}" needs means to compare.*say method.ppa = false'):
+        FedProto(ppa=True).check_averaging(averaging)
+    with pytest.raises(ValueError, match=rf'fleet.averaging = "{averaging}" is not for fedtgp: it does not heed it'):
+        FedTGP().check_averaging(averaging)
+    FedProto(ppa=True).check_averaging("mean")
 
 
 class Wide(torch.nn.Module):

@@ -2,17 +2,9 @@ import numpy as np
 import pytest
 
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.networks.spafl import (
-    SpaFL,
-    Thresholds,
-    count_rows,
-    cut_out,
-    find_kept,
-    list_layers,
-    pull_thresholds,
-    shift_weights,
-)
+from laconic.algorithms.networks.spafl import SpaFL, Thresholds
 from laconic.networks import Network, Spec, Training, layout, start_vector
+from laconic.networks.thresholds import count_rows, cut_out, find_kept, list_layers, pull_thresholds, shift_weights
 from laconic.wire import EMPTY
 
 SPEC = Spec("mlp", (2,), 2)  # 256 neurons of 2 inputs, then 2 of 256

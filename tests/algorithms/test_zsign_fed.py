@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tiny_networks import CLIENTS, TRAINING, descend, open_fleet, start
 
+from laconic.algorithms.networks.weights import NO_NEWS
 from laconic.algorithms.networks.zsign_fed import ZSignFed
 
 LOCAL = replace(TRAINING, statistics="local")
@@ -33,15 +34,9 @@ def test_the_noise_makes_the_mean_of_many_signs_the_change_itself(shape: Literal
         for number in range(1, 11):
             fleet.begin(number)
             before = server.shared.vector
-            replies = fleet.ask(method.train, dict.fromkeys(fleet.sampled, nothing()))
+            replies = fleet.ask(method.train, dict.fromkeys(fleet.sampled, NO_NEWS))
             changes.append(np.mean([np.where(reply.signs, 1, -1) for reply in replies.values()], axis=0))
             assert server.shared.vector is before
         worth = 0.5 * 5.0 * (math.sqrt(math.pi / 2) if shape == "normal" else 1)
         due = descend(start(), CLIENTS[0]) - start()
         assert worth * np.mean(changes, axis=0) == pytest.approx(due, abs=4 * worth / math.sqrt(4000))
-
-
-def nothing() -> object:
-    from laconic.algorithms.networks.averaging import Weights
-
-    return Weights(None, None, None)

@@ -11,6 +11,7 @@ import torch
 from laconic.algorithms.networks import critical
 from laconic.bench.loops import N_CLASSES, SHAPE, TRAINING, Trained, mix, write_network
 from laconic.networks.models import make_module
+from laconic.networks.selection import measure_overlap
 
 
 def test_a_row_has_the_speeds_and_their_ratios() -> None:
@@ -40,7 +41,7 @@ def test_fedpurin_by_hand_mixes_as_ours_does() -> None:
     masks = [rng.random(40) < 0.5 for _ in range(4)]
     vectors = [np.where(mask, rng.random(40), 0).astype(np.float32) for mask in masks]
     by_hand = mix([Trained([vector], [mask]) for vector, mask in zip(vectors, masks, strict=True)], round=1)
-    starts = critical.mix(masks, vectors, critical.measure_overlap(masks), 1, 100, "fp32")
+    starts = critical.mix(masks, vectors, measure_overlap(masks), 1, 100, "fp32")
     for vector, mask, start, (due,) in zip(vectors, masks, starts, by_hand, strict=True):
         critical.put_start(vector, mask, start)
         assert np.allclose(vector, due, atol=1e-6)

@@ -8,10 +8,9 @@ from laconic.networks.prototypes import (
     cosines,
     head_norms,
     nearest,
-    read_targets,
-    start_targets,
+    start_maker,
     sum_features,
-    train_targets,
+    train_maker,
 )
 
 
@@ -88,11 +87,11 @@ def test_trained_targets_are_nearest_to_the_points_of_their_own_class() -> None:
     labels = np.repeat(np.arange(3), 10)
     centres = 3 * rng.standard_normal((3, 8))
     points = (centres[labels] + 0.3 * rng.standard_normal((30, 8))).astype(np.float32)
-    targets = start_targets(3, 8, rng)
+    maker = start_maker(3, 8, rng)
     masks = np.ones((3, 8), np.bool_)
     margin = choose_margin(points, labels, 100.0)
-    trained = train_targets(targets, points, labels, masks, rng, margin=margin, epochs=100, batch=8, rate=0.01)
-    assert (nearest(points, read_targets(trained), np.ones(3, np.bool_)) == labels).all()
+    trained = train_maker(maker, points, labels, masks, rng, margin=margin, epochs=100, batch=8, rate=0.01)
+    assert (nearest(points, trained.make(), np.ones(3, np.bool_)) == labels).all()
 
 
 def test_a_margin_pushes_targets_further_apart() -> None:
@@ -101,8 +100,8 @@ def test_a_margin_pushes_targets_further_apart() -> None:
     points = points.astype(np.float32)
     gaps = []
     for margin in (0.0, 10.0):
-        targets, masks = start_targets(2, 4, np.random.default_rng(1)), np.ones((2, 4), np.bool_)
+        maker, masks = start_maker(2, 4, np.random.default_rng(1)), np.ones((2, 4), np.bool_)
         rng = np.random.default_rng(2)
-        trained = train_targets(targets, points, labels, masks, rng, margin=margin, epochs=50, batch=4, rate=0.01)
-        gaps.append(np.linalg.norm(np.subtract(*read_targets(trained))))
+        trained = train_maker(maker, points, labels, masks, rng, margin=margin, epochs=50, batch=4, rate=0.01)
+        gaps.append(np.linalg.norm(np.subtract(*trained.make())))
     assert gaps[1] > gaps[0] + 1

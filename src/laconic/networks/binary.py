@@ -1,4 +1,4 @@
-"""Networks whose weights are signs: what is trained are latent weights from -1 to 1 behind them."""
+"""Networks whose weights are signs: what is trained are latent weights from -1 to 1 behind them; and binary changes."""
 
 from functools import lru_cache
 from math import prod, sqrt
@@ -9,8 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from laconic.networks.sgd import Network, Training, batches, cross_entropy, log_shares, open_network, push_back
-from laconic.networks.vector import Part, Spec, Vector, find_part, layout
+from laconic.networks.sketch import as_numbers
+from laconic.networks.vector import Layout, Part, Spec, Vector, find_part, layout
 
+SMALLEST, LARGEST = 5e-4, 5e-2  # a size that a layer's change may have
 FADE, FADE_SQUARES, TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
 
 
@@ -63,3 +65,29 @@ def fit_binary(
     weights.copy_(hidden)
     latent.vector = module.vector()
     return total / max(n_steps, 1)
+
+
+# ---------------------------------------------------------------- binary changes, a size for each layer
+def layer_lengths(layout: Layout) -> NDArray[np.int64]:
+    """[layer] how many weights; weights and biases are layers of their own."""
+    return np.array([piece.stop - piece.start for piece in layout.pieces if not piece.is_statistic])
+
+
+def mean_sizes(change: Vector, lengths: NDArray[np.int64]) -> Vector:
+    sums = np.add.reduceat(np.abs(change), np.cumsum(lengths) - lengths)
+    return np.clip(sums / lengths, SMALLEST, LARGEST).astype(np.float32)
+
+
+def draw_signs(change: Vector, sizes: Vector, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """At random, so that sign times size is the change on average, where the change is not larger than the size."""
+    return rng.random(len(change)) < 0.5 * (1 + change / sizes)
+
+
+def pass_back(
+    gradient: Vector, change: Vector, signs: NDArray[np.bool_], sizes: Vector, lengths: NDArray[np.int64]
+) -> tuple[Vector, NDArray[np.float64]]:
+    """From the gradient on the binary change, that on the change [weight], and that on the sizes [layer]."""
+    ratio = change / np.repeat(sizes, lengths)
+    is_inside = np.abs(ratio) <= 1
+    by_size = gradient * np.where(is_inside, as_numbers(signs) - ratio, np.sign(ratio))
+    return gradient * is_inside, np.add.reduceat(by_size.astype(np.float64), np.cumsum(lengths) - lengths)

@@ -110,3 +110,12 @@ def halve(labels: Labels, rng: np.random.Generator) -> tuple[Labels, Labels]:
             second.append(places[1::2])
     none = [np.zeros(0, np.int64)]
     return np.concatenate(first or none), np.concatenate(second or none)
+
+
+def find_spread(features: NDArray[Any], means: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    """(mean ‖f‖² - Σ share² ‖class mean‖²) / examples; 0 without any."""
+    if not len(features):
+        return 0.0
+    mean_square = (features.astype(np.float64) ** 2).sum(axis=1).mean()
+    of_means = (shares**2 * (means**2).sum(axis=1)).sum()
+    return max(float(mean_square - of_means), 0.0) / len(features)

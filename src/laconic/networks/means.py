@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from laconic.networks.vector import Vector
 
@@ -38,3 +39,18 @@ def add_up(vectors: Any, joins: Any, means: Any) -> None:
             mean = means[i, start : start + BLOCK]
             for k in range(len(mean)):
                 mean[k] = sums[k] / n_joined
+
+
+def least_on_simplex(cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights a >= 0 of sum 1 with the least a' cost a.
+
+    They are the y >= 0 with the least y' cost y / 2 - sum(y), over its sum: both have the same slopes where they end.
+    With cost = L L', that is least squares of L' y against the z with L z = 1.
+    """
+    scale = np.trace(cost) / len(cost)
+    if scale <= 0:
+        return np.full(len(cost), 1 / len(cost))
+    lower = np.linalg.cholesky(cost / scale + 1e-9 * np.eye(len(cost)))
+    weights: NDArray[np.float64] = nnls(lower.T, np.linalg.solve(lower, np.ones(len(cost))))[0]
+    weights /= weights.sum()
+    return weights

@@ -1,5 +1,7 @@
-"""Weights in fewer bits: halves, or whole numbers with a scale for each row."""
+"""Weights in fewer bits: halves, whole numbers with a scale for each row, or levels of a normal distribution."""
 
+import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,3 +56,46 @@ def check_packed(packed: Packed, row_starts: NDArray[np.int64], n_entries: int) 
 
 def spread(scales: NDArray[np.floating[Any]], row_starts: NDArray[np.int64], size: int) -> Vector:
     return np.repeat(scales.astype(np.float32, copy=False), np.diff(row_starts, append=size))
+
+
+# ---------------------------------------------------------------- nearly normal numbers
+def round_normal(values: Vector, bits: int) -> tuple[NDArray[np.bool_], float]:
+    """Planes [bit, entry] of the nearest levels' numbers, highest first, and the scale of these levels.
+
+    values: normal but for their size, as a rotation makes them; over rotations, what is read is true on average.
+    """
+    squares = float(values @ values)
+    normal = values * np.float32(math.sqrt(len(values) / squares)) if squares > 0 else values
+    numbers = np.searchsorted(find_borders(bits), normal)
+    planes = (numbers >> np.arange(bits - 1, -1, -1)[:, None] & 1).astype(np.bool_)
+    along = float(values @ find_levels(bits)[numbers].astype(np.float32))
+    return planes, float(np.float32(squares / along)) if along > 0 else 0.0
+
+
+def read_normal(planes: NDArray[np.bool_], scale: float) -> Vector:
+    """[entry]"""
+    bits = len(planes)
+    numbers = (planes.astype(np.int64) << np.arange(bits - 1, -1, -1)[:, None]).sum(axis=0)
+    values: Vector = np.float32(scale) * find_levels(bits)[numbers].astype(np.float32)
+    return values
+
+
+@lru_cache(8)
+def find_levels(bits: int) -> NDArray[np.float64]:
+    """[2 ** bits] the levels that round a standard normal number best (Lloyd, Max), in rising order."""
+    levels = np.linspace(-1, 1, 2**bits + 1)[1:] - 2.0**-bits
+    for _ in range(5000):  # four bits need a few hundred
+        borders = np.concatenate([[-np.inf], (levels[1:] + levels[:-1]) / 2, [np.inf]])
+        density = np.exp(-(borders**2) / 2) / math.sqrt(2 * math.pi)
+        mass = np.diff([0.5 * (1 + math.erf(border / math.sqrt(2))) for border in borders])
+        moved = -np.diff(density) / mass
+        if np.abs(moved - levels).max() < 1e-9:
+            break
+        levels = moved
+    return levels
+
+
+def find_borders(bits: int) -> NDArray[np.float64]:
+    levels = find_levels(bits)
+    borders: NDArray[np.float64] = (levels[1:] + levels[:-1]) / 2
+    return borders

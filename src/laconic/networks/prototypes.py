@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
+from laconic.networks.precision import Packed, pack, unpack
 from laconic.networks.vector import Layout, Vector, readable
 
 Masks = NDArray[np.bool_]  # [class, dimension]
@@ -59,6 +60,30 @@ def propose(length: int, weight: int, rng: np.random.Generator) -> NDArray[np.bo
     return words
 
 
+# ---------------------------------------------------------------- rows, the kept dimensions alone
+def write_rows(rows: Vector, masks: Masks, kept: str) -> Packed:
+    return pack(rows[masks], find_starts(masks), kept)
+
+
+def read_rows(packed: Packed, masks: Masks) -> Vector:
+    """[row, dimension]"""
+    rows = np.zeros(masks.shape, np.float32)
+    rows[masks] = unpack(packed, find_starts(masks))
+    return rows
+
+
+def find_starts(masks: Masks) -> NDArray[np.int64]:
+    """Where each row begins when the kept dimensions of all stand in line."""
+    return np.arange(len(masks), dtype=np.int64) * np.count_nonzero(masks[:1])
+
+
+def find_error(rows: Vector, masks: Masks, kept: str) -> float:
+    """Length of what rounding takes, as a share of the rows' own."""
+    exact = rows[masks].astype(np.float64)
+    lost = unpack(write_rows(rows, masks, kept), find_starts(masks)) - exact
+    return float(np.linalg.norm(lost)) / max(float(np.linalg.norm(exact)), 1e-30)
+
+
 # ---------------------------------------------------------------- sums and distances
 def sum_features(features: Vector, labels: NDArray[np.int64], n_classes: int) -> tuple[Vector, NDArray[np.int64]]:
     """[class, dimension] sums, [class] counts."""
@@ -96,7 +121,7 @@ def head_norms(vector: Vector, layout: Layout) -> Vector:
 
 
 # ---------------------------------------------------------------- FedTGP's targets
-class Targets(NamedTuple):
+class TargetMaker(NamedTuple):
     """A small network from a vector of each class to its target."""
 
     seeds: Vector  # [class, dimension]
@@ -105,21 +130,20 @@ class Targets(NamedTuple):
     outer: Vector
     outer_bias: Vector
 
+    def make(self) -> Vector:
+        """[class, dimension]"""
+        torch.set_num_threads(1)  # as for modules: the order of sums must not depend on cores
+        with torch.no_grad():
+            return make_targets(*(torch.from_numpy(readable(part)) for part in self)).numpy()
 
-def start_targets(n_classes: int, dim: int, rng: np.random.Generator) -> Targets:
+
+def start_maker(n_classes: int, dim: int, rng: np.random.Generator) -> TargetMaker:
     def uniform(*shape: int) -> Vector:
         limit = 1 / np.sqrt(dim)
         return rng.uniform(-limit, limit, shape).astype(np.float32)
 
     seeds = rng.standard_normal((n_classes, dim)).astype(np.float32)
-    return Targets(seeds, uniform(dim, dim), uniform(dim), uniform(dim, dim), uniform(dim))
-
-
-def read_targets(targets: Targets) -> Vector:
-    """[class, dimension]"""
-    torch.set_num_threads(1)  # as for modules: the order of sums must not depend on cores
-    with torch.no_grad():
-        return make_targets(*(torch.from_numpy(readable(part)) for part in targets)).numpy()
+    return TargetMaker(seeds, uniform(dim, dim), uniform(dim), uniform(dim, dim), uniform(dim))
 
 
 def make_targets(seeds: Tensor, inner: Tensor, inner_bias: Tensor, outer: Tensor, outer_bias: Tensor) -> Tensor:
@@ -135,8 +159,8 @@ def choose_margin(points: Vector, labels: NDArray[np.int64], largest: float) -> 
     return float(min(largest, gaps.min(axis=1).max()))
 
 
-def train_targets(
-    targets: Targets,
+def train_maker(
+    maker: TargetMaker,
     points: Vector,
     labels: NDArray[np.int64],
     masks: Masks,
@@ -146,10 +170,10 @@ def train_targets(
     epochs: int,
     batch: int,
     rate: float,
-) -> Targets:
+) -> TargetMaker:
     """Draws each target to the points of its class and, by the margin, away from all others."""
     torch.set_num_threads(1)
-    parts = [torch.from_numpy(readable(part)).clone().requires_grad_() for part in targets]
+    parts = [torch.from_numpy(readable(part)).clone().requires_grad_() for part in maker]
     kept, x, y = torch.from_numpy(readable(masks)), torch.from_numpy(readable(points)), torch.from_numpy(labels)
     optimiser = torch.optim.SGD(parts, lr=rate)
     for _ in range(epochs):
@@ -160,4 +184,4 @@ def train_targets(
             optimiser.zero_grad()
             F.cross_entropy(-distances, y[places]).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-    return Targets(*(part.detach().numpy() for part in parts))
+    return TargetMaker(*(part.detach().numpy() for part in parts))

@@ -1,4 +1,7 @@
-"""Parameters picked one by one: how many, and which."""
+"""Parameters picked one by one: how many, which, and how much alike two choices are."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +9,8 @@ from numpy.typing import NDArray
 from laconic.networks.vector import Vector
 
 Mask = NDArray[np.bool_]
+Overlap = NDArray[np.float64]  # [i, j] of clients, see measure_overlap
+FAINTEST = 1e-10  # scores up to here tell nothing
 MANY, SAMPLED = 1 << 15, 1 << 12  # scores of which so many are looked at first
 
 
@@ -45,3 +50,34 @@ def keep_largest(values: Vector, n_kept: int) -> Vector:
     places = np.argpartition(np.abs(values), len(values) - n_kept)[len(values) - n_kept :]
     kept[places] = values[places]
     return kept
+
+
+def measure_overlap(masks: Sequence[Mask]) -> Overlap:
+    """[i, j] 1 - |m_i - m_j| / (2 |m_i|); 0 if nothing is critical to i."""
+    packed = [np.packbits(mask) for mask in masks]
+    both = np.array([[int(np.bitwise_count(a & b).sum()) for b in packed] for a in packed])
+    own = both.diagonal()
+    differing = own[:, None] + own[None, :] - 2 * both
+    return np.where(own[:, None] > 0, 1 - differing / (2 * np.maximum(own[:, None], 1)), 0.0)
+
+
+def spread_density(shapes: Mapping[str, tuple[int, ...]], density: float) -> dict[str, float]:
+    """Erdős–Rényi with kernels: a tensor keeps (sum of its sides) / (their product) times what makes up the density."""
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    whole = set[str]()  # tensors that would keep more than all of themselves
+    while True:
+        raw = {name: sum(shapes[name]) / sizes[name] for name in shapes if name not in whole}
+        n_left = density * sum(sizes.values()) - sum(sizes[name] for name in whole)
+        factor = n_left / sum(raw[name] * sizes[name] for name in raw) if raw else 0.0
+        largest = max(raw.values(), default=0.0)
+        if factor * largest <= 1:
+            return {name: 1.0 if name in whole else factor * raw[name] for name in shapes}
+        whole |= {name for name in raw if raw[name] == largest}
+
+
+def pick_share(scores: Vector, places: Iterable[slice], share: float) -> Mask:
+    """The highest ⌊share · size⌋ of each piece, without what is faint."""
+    chosen = np.zeros(scores.size, np.bool_)
+    for place in places:
+        chosen[place] = pick_highest(scores[place], count_due(place.stop - place.start, share))
+    return chosen & (scores > FAINTEST)

@@ -11,76 +11,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import (
-    Client,
-    Server,
-    Update,
-    Weights,
-    bring_up_to_date,
-    choose_spec,
-    compose,
-    list_messages,
-    merge,
-    offer,
-    receive,
-    start_client,
-    start_server,
-    tell_change,
-)
+from laconic.algorithm import Site
 from laconic.algorithms.networks.binary_votes import ADAM, TRAINING, drop_rate
-from laconic.algorithms.networks.one_bit import check_statistics, check_unused
+from laconic.algorithms.networks.settings import check_local, check_unused
+from laconic.algorithms.networks.shared_vector import SharedPart
+from laconic.algorithms.networks.weights import Client
 from laconic.algorithms.settings import check_at_least
-from laconic.networks import Training
+from laconic.networks import Network, Part, Spec, Training
 from laconic.networks.binary import binarize, binary_part, fit_binary
-from laconic.wire import Message
 
 
-class BiFLFull(Algorithm):
+class BiFLFull(SharedPart):
+    name = "bifl-full"
+    paper = "Communication-Efficient Federated Learning With Binary Neural Networks, 2021"
+    travels = "down: the latent weights of a binary network; up: how training changed them"
+
     drop_every: int = 30  # rounds after which the rate falls to 0.4, and after as many again to 0.2 of what it was
     training: Training = TRAINING
 
-    takes = "values"
-
     def __post_init__(self) -> None:
-        check_statistics(self.training)
+        check_local(self.training, "bits tell nothing of a mean or a variance")
         check_unused(self.training, **ADAM)
         check_at_least(self, drop_every=0)
 
-    # ---------------------------------------------------------------- server
-    def start_server(self, task: Task, fleet: Fleet) -> Server:
-        spec = choose_spec(task, self.training)
-        return start_server(spec, binary_part(spec), self.training)
+    def part(self, spec: Spec) -> Part:
+        return binary_part(spec)
 
-    def run_round(self, server: Server, fleet: Fleet) -> None:
-        part = binary_part(server.spec)
-        updates = fleet.ask(self.train, offer(server.shared, fleet.sampled, part, self.training))
-        merge(server.shared, updates, part, how=fleet.averaging)
-
-    def deliver(self, server: Server, fleet: Fleet) -> None:
-        bring_up_to_date(server.shared, fleet, self.install, binary_part(server.spec), self.training)
-
-    def costliest_round(self, task: Task) -> list[Message]:
-        spec = choose_spec(task, self.training)
-        return list_messages(spec, binary_part(spec), self.training)
-
-    # ---------------------------------------------------------------- client
-    def start_client(self, task: Task, site: Site) -> Client:
-        spec = choose_spec(task, self.training)
-        return start_client(spec, binary_part(spec), self.training)
-
-    @on_client
-    def train(self, client: Client, weights: Weights, site: Site) -> Update:
-        part = binary_part(client.spec)
-        receive(client, weights, part)
-        latent = compose(client, part)
-        loss = fit_binary(latent, site.train, site.rng, drop_rate(self.training, self.drop_every, site.round))
-        site.note(train_loss=loss)
-        return tell_change(client, latent, part, len(site.train.y), self.training)
-
-    @on_client
-    def install(self, client: Client, weights: Weights, site: Site) -> None:
-        receive(client, weights, binary_part(client.spec))
+    def fit(self, network: Network, client: Client, site: Site) -> None:
+        training = drop_rate(self.training, self.drop_every, site.round)
+        site.note(train_loss=fit_binary(network, site.train, site.rng, training))
 
     def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(binarize(compose(client, binary_part(client.spec))), x)
+        return nn.classify(binarize(client.compose(self.part(client.spec))), x)

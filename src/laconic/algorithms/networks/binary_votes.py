@@ -1,14 +1,23 @@
-"""What BiFL's ways to bring binary networks together do alike: the rate's fall, and clients that vote with signs."""
+"""The shape of BiFL's methods whose clients vote with the signs of binary networks, and what all three do alike.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+round   sampled clients take the votes so far into the latent weights behind their signs, train, and send their signs
+merge   for each weight, how many voted for +1
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.algorithm import ClientId, Site
+from laconic import networks as nn
+from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape
+from laconic.algorithms.broadcast import Broadcast
+from laconic.algorithms.networks.settings import check_bits, choose_spec
+from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Training, Vector
-from laconic.networks.binary import binary_part, fit_binary
+from laconic.networks.binary import binarize, binary_part, fit_binary
 from laconic.networks.sketch import signs
 from laconic.wire import Bits, Message
 
@@ -21,11 +30,9 @@ class Signs(Message):
 
 
 @dataclass
-class VoteServer:
+class VoteServer(Broadcast):
     n_plus: NDArray[np.uint16]  # [weight]
     n_voters: int = 0
-    version: int = 0
-    held_by: dict[ClientId, int] = field(default_factory=dict)  # the version that a client is known to have
 
 
 @dataclass
@@ -33,32 +40,78 @@ class Voter:
     latent: Network
     version: int = 0
 
+    @property
+    def weights(self) -> Vector:
+        return self.latent.vector[binary_part(self.latent.spec).mask]
+
+    def take_over(self, weights: Vector, version: int) -> None:
+        self.latent.vector = binary_part(self.latent.spec).put(weights, self.latent.vector)
+        self.version = version
+
 
 def drop_rate(training: Training, drop_every: int, round: int) -> Training:
     n_drops = min((round - 1) // drop_every, 2) if drop_every else 0
     return replace(training, rate=training.rate * (1, 0.4, 0.2)[n_drops])
 
 
-def find_late(server: VoteServer, clients: Iterable[ClientId]) -> set[ClientId]:
-    return {client for client in clients if server.held_by.get(client, 0) < server.version}
+class BinaryVotes(Algorithm):
+    drop_every: int = 30  # rounds after which the rate falls to 0.4, and after as many again to 0.2 of what it was
+    training: Training = TRAINING
 
+    takes = "values"
 
-def count_votes(server: VoteServer, replies: dict[ClientId, Signs]) -> None:
-    server.held_by |= dict.fromkeys(replies, server.version)
-    server.n_plus = np.sum([reply.signs for reply in replies.values()], axis=0, dtype=np.uint16)
-    server.n_voters, server.version = len(replies), server.version + 1
+    def __post_init__(self) -> None:
+        check_bits(self.training, down="what goes down are votes", **ADAM)
+        check_at_least(self, drop_every=0)
 
+    # ---------------------------------------------------------------- what a method says
+    @abstractmethod
+    def tell(self, server: VoteServer) -> tuple[Message, Message]:
+        """The latest votes, and a message without them."""
 
-def train_and_vote(client: Voter, site: Site, training: Training) -> Signs:
-    site.note(train_loss=fit_binary(client.latent, site.train, site.rng, training))
-    return Signs(signs(latent_weights(client)))
+    @abstractmethod
+    def install(self, client: Voter, votes: Any, site: Site) -> None:
+        """A client's step: mixes votes that are news to it into its latent weights."""
 
+    @abstractmethod
+    def train(self, client: Voter, votes: Any, site: Site) -> Signs:
+        """A client's step: the same, then `vote`."""
 
-def latent_weights(client: Voter) -> Vector:
-    return client.latent.vector[binary_part(client.latent.spec).mask]
+    # ---------------------------------------------------------------- server
+    def start_server(self, task: Task, fleet: Fleet) -> VoteServer:
+        return self.start_votes(task)
 
+    def start_votes(self, task: Task) -> VoteServer:
+        return VoteServer(np.zeros(binary_part(choose_spec(task, self.training)).size, np.uint16))
 
-def take_over(client: Voter, weights: Vector, version: int) -> None:
-    vector = client.latent.vector.copy()
-    vector[binary_part(client.latent.spec).mask] = weights
-    client.latent.vector, client.version = vector, version
+    def run_round(self, server: VoteServer, fleet: Fleet) -> None:
+        due = server.n_plus.shape
+        replies = fleet.ask(
+            self.train,
+            server.offer(fleet.sampled, *self.tell(server)),
+            check=lambda _, reply: check_shape("signs", reply.signs, due),
+        )
+        server.acknowledge(replies)
+        server.n_plus = np.sum([reply.signs for reply in replies.values()], axis=0, dtype=np.uint16)
+        server.n_voters, server.version = len(replies), server.version + 1
+
+    def deliver(self, server: VoteServer, fleet: Fleet) -> None:
+        latest, _ = self.tell(server)
+        server.acknowledge(fleet.ask(self.install, server.offer(fleet.everyone, latest), at_least=0))
+
+    def costliest_round(self, task: Task) -> list[Message]:
+        server = self.start_votes(task)
+        latest, _ = self.tell(server)
+        return [latest, Signs(server.n_plus > 0), latest]
+
+    # ---------------------------------------------------------------- client
+    def start_client(self, task: Task, site: Site) -> Voter:
+        return Voter(nn.build(choose_spec(task, self.training), self.training.init_seed))
+
+    def vote(self, client: Voter, site: Site) -> Signs:
+        training = drop_rate(self.training, self.drop_every, site.round)
+        site.note(train_loss=fit_binary(client.latent, site.train, site.rng, training))
+        return Signs(signs(client.weights))
+
+    def predict(self, client: Voter, x: NDArray[Any]) -> NDArray[np.int64]:
+        return nn.classify(binarize(client.latent), x)

@@ -1,11 +1,12 @@
-"""What FedPURIN and FedCAC do alike: which parameters are critical to a client, and with whom it averages them.
+"""The shape of FedPURIN and FedCAC: which parameters are critical to a client, and with whom it averages them.
 
 A client goes on from a mix: its critical parameters are averaged with those of clients whose critical ones are the same
 for the most part, all others with everyone's. The mix of a round waits at the server until the client is asked again.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,23 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.aggregate import Averaging, mean_of
-from laconic.algorithm import ClientId
-from laconic.algorithms.networks.picking import (
-    DTYPES,
-    Mask,
-    check_precision,
-    count_due,
-    list_pieces,
-    pick_highest,
-    replace_part,
-)
+from laconic import networks as nn
+from laconic.aggregate import EVERY_AVERAGING, Averaging, mean_of
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task
+from laconic.algorithms.networks.settings import check_local, check_precision, choose_spec
+from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.means import means_of_some
+from laconic.networks.precision import DTYPES
+from laconic.networks.selection import Mask, Overlap, measure_overlap
 from laconic.wire import Bits, Floats, Message, Sparse
 
-Overlap = NDArray[np.float64]  # [i, j] of clients, see measure_overlap
-FAINTEST = 1e-10  # scores up to here tell nothing
 MOST_AT_ONCE = 16  # clients whose means a thread holds
 
 
@@ -73,17 +68,47 @@ class Client:
     sent_round: int = 0
 
 
+class CriticalParameters(Algorithm):
+    keep: float = 0.5  # share of each tensor that is critical (tau)
+    alone_after: int = 100  # from the round after this one critical parameters are averaged with nobody's (beta)
+    training: Training = Training(epochs=5, batch=100, rate=0.1, momentum=0.9, statistics="local")
+
+    takes = "values"
+    averagings = EVERY_AVERAGING
+
+    def __post_init__(self) -> None:
+        check_share(self, "keep")
+        check_at_least(self, alone_after=0)
+        check_precision(self.training)
+        check_local(self.training, "this method leaves them with the client")
+
+    @abstractmethod
+    def part(self, spec: Spec) -> Part:
+        """What is shared."""
+
+    @abstractmethod
+    def read(self, upload: Any) -> tuple[Mask, Vector]:
+        """[entry of the part] what is critical to a client, and what it sent."""
+
+    def start_client(self, task: Task, site: Site) -> Client:
+        return Client(nn.build(choose_spec(task, self.training), self.training.init_seed))
+
+    def merge(self, server: Server, uploads: Mapping[ClientId, Any], fleet: Fleet) -> None:
+        overlap = measure_overlap([self.read(upload)[0] for upload in uploads.values()])
+        fleet.note_pairs(list(uploads), overlap=overlap)
+        server.starts |= self.mix(uploads, overlap, fleet.round, fleet.averaging)
+
+    def mix(
+        self, uploads: Mapping[ClientId, Any], overlap: Overlap, round: int, how: Averaging = "mean"
+    ) -> dict[ClientId, Start]:
+        masks, vectors = zip(*(self.read(upload) for upload in uploads.values()), strict=True)
+        starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down, how)
+        return dict(zip(uploads, starts, strict=True))
+
+
 # ---------------------------------------------------------------- client
-def choose_critical(scores: Vector, where: Iterable[slice], share: float) -> Mask:
-    """The highest ⌊share · size⌋ of each piece, without what is faint."""
-    chosen = np.zeros(scores.size, np.bool_)
-    for place in where:
-        chosen[place] = pick_highest(scores[place], count_due(place.stop - place.start, share))
-    return chosen & (scores > FAINTEST)
-
-
 def list_places(spec: Spec, part: Part) -> list[slice]:
-    return [place for _, place in list_pieces(spec, part)]
+    return [place for _, place in nn.layout(spec).locate(part)]
 
 
 def go_on(client: Client, start: Start, part: Part) -> bool:
@@ -92,7 +117,7 @@ def go_on(client: Client, start: Start, part: Part) -> bool:
         return False
     shared = part.take(client.network.vector)
     put_start(shared, client.critical, start)
-    replace_part(client.network, part, shared)
+    client.network.vector = part.put(shared, client.network.vector)
     return True
 
 
@@ -153,24 +178,8 @@ def find_alike(overlap: Overlap, round: int, alone_after: int) -> Mask:
     return found
 
 
-def measure_overlap(masks: Sequence[Mask]) -> Overlap:
-    """[i, j] 1 - |m_i - m_j| / (2 |m_i|); 0 if nothing is critical to i."""
-    packed = [np.packbits(mask) for mask in masks]
-    both = np.array([[int(np.bitwise_count(a & b).sum()) for b in packed] for a in packed])
-    own = both.diagonal()
-    differing = own[:, None] + own[None, :] - 2 * both
-    return np.where(own[:, None] > 0, 1 - differing / (2 * np.maximum(own[:, None], 1)), 0.0)
-
-
 def average_some(vectors: NDArray[np.float32], joins: Mask, how: Averaging) -> list[Vector]:
     """[choice] the mean of those vectors [client, entry] that join [choice, client]."""
     if how == "mean":
         return means_of_some(vectors, joins)
     return [mean_of(vectors[some], [1] * int(some.sum()), how).astype(np.float32) for some in joins]
-
-
-# ---------------------------------------------------------------- settings
-def check_training(training: Training) -> None:
-    check_precision(training)
-    if training.statistics != "local":
-        raise ValueError('method.training.statistics = "shared": this method leaves them with the client; say "local"')

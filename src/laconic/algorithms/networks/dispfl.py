@@ -6,7 +6,7 @@ sent    to each neighbour: the kept parameters and where they are
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import choose_spec, find_part
-from laconic.algorithms.networks.picking import DTYPES, Mask, check_precision, list_pieces, pick_highest, replace_part
+from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
+from laconic.networks.precision import DTYPES
+from laconic.networks.selection import Mask, pick_highest, spread_density
 from laconic.networks.sgd import open_network, push_back
 from laconic.wire import Bits, Floats, Message
 
@@ -42,6 +43,13 @@ class Client:
 
 
 class DisPFL(Algorithm):
+    name = "dispfl"
+    paper = (
+        "DisPFL: Towards Communication-Efficient Personalized Federated Learning via Decentralized Sparse "
+        "Training, 2022"
+    )
+    travels = "to each neighbour: the kept half of the parameters and where they are"
+
     density: float = 0.5  # share of the weights that are kept, more of small tensors than of large ones
     n_neighbours: int = 10  # clients that each hears, and is heard by
     swap: float = 0.5  # share of a tensor's kept weights that are swapped after the first round (alpha)
@@ -83,7 +91,7 @@ class DisPFL(Algorithm):
         for name, place in list_sparse(spec, part):
             mask[place] = pick_highest(site.rng.random(place.stop - place.start, np.float32), n_kept[name])
         network = nn.build(spec, self.training.init_seed)
-        replace_part(network, part, network.vector[part.mask] * mask)
+        network.vector = part.put(network.vector[part.mask] * mask, network.vector)
         return Client(network, mask, mask)
 
     @on_client
@@ -97,7 +105,7 @@ class DisPFL(Algorithm):
         spec = client.network.spec
         part = self.part(spec)
         mean = average_kept(client.network.vector[part.mask], client.mask, heard.values(), is_sparse(spec, part))
-        replace_part(client.network, part, mean * client.next_mask)
+        client.network.vector = part.put(mean * client.next_mask, client.network.vector)
         client.mask = client.next_mask
         self.train(client, part, site)
         client.next_mask = self.swap_some(client, part, self.find_gradient(client, part, site), site.round)
@@ -107,12 +115,14 @@ class DisPFL(Algorithm):
 
     # ---------------------------------------------------------------- pieces
     def part(self, spec: Spec) -> Part:
-        return find_part(spec, statistics=self.training.statistics == "shared")
+        return nn.find_part(spec, statistics=self.training.shares_statistics)
 
     def count_kept(self, spec: Spec, part: Part) -> dict[str, int]:
         """Weights of each sparse tensor that are kept, by its name."""
-        shapes = {piece.name: piece.shape for piece, _ in list_pieces(spec, part) if len(piece.shape) > 1}
-        return {name: round(share * math.prod(shapes[name])) for name, share in spread(shapes, self.density).items()}
+        shapes = {piece.name: piece.shape for piece, _ in nn.layout(spec).locate(part) if len(piece.shape) > 1}
+        return {
+            name: round(share * math.prod(shapes[name])) for name, share in spread_density(shapes, self.density).items()
+        }
 
     def train(self, client: Client, part: Part, site: Site) -> None:
         n_trained = client.network.layout.n_trained
@@ -158,20 +168,6 @@ def seat(circle: Sequence[ClientId], n_neighbours: int) -> dict[ClientId, list[C
     }
 
 
-def spread(shapes: Mapping[str, tuple[int, ...]], density: float) -> dict[str, float]:
-    """Erdős–Rényi with kernels: a tensor keeps (sum of its sides) / (their product) times what makes up the density."""
-    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
-    whole = set[str]()  # tensors that would keep more than all of themselves
-    while True:
-        raw = {name: sum(shapes[name]) / sizes[name] for name in shapes if name not in whole}
-        n_left = density * sum(sizes.values()) - sum(sizes[name] for name in whole)
-        factor = n_left / sum(raw[name] * sizes[name] for name in raw) if raw else 0.0
-        largest = max(raw.values(), default=0.0)
-        if factor * largest <= 1:
-            return {name: 1.0 if name in whole else factor * raw[name] for name in shapes}
-        whole |= {name for name in raw if raw[name] == largest}
-
-
 def average_kept(own: Vector, mask: Mask, heard: Iterable[Kept], sparse: Mask) -> Vector:
     """[entry] mean over those that keep it; 0 if nobody does."""
     total, n_holders = own.astype(np.float64), mask.astype(np.int64)
@@ -185,7 +181,7 @@ def average_kept(own: Vector, mask: Mask, heard: Iterable[Kept], sparse: Mask) -
 
 def list_sparse(spec: Spec, part: Part) -> list[tuple[str, slice]]:
     """Tensors of more than one axis, and where they lie in the part; biases and norms are kept whole."""
-    return [(piece.name, place) for piece, place in list_pieces(spec, part) if len(piece.shape) > 1]
+    return [(piece.name, place) for piece, place in nn.layout(spec).locate(part) if len(piece.shape) > 1]
 
 
 def is_sparse(spec: Spec, part: Part) -> Mask:

@@ -5,35 +5,22 @@ merge   the mean of the binary changes, by examples, is added
 sent    down: the network, to whom lacks the latest; up: a bit for each weight, a size for each layer
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import (
-    Client,
-    Server,
-    Weights,
-    bring_up_to_date,
-    choose_spec,
-    classify,
-    compose,
-    keep_personal,
-    list_messages,
-    offer,
-    receive,
-    start_client,
-    start_server,
-)
-from laconic.algorithms.networks.one_bit import as_numbers, check_training, merge_changes, trained_part
+from laconic.aggregate import EVERY_AVERAGING
+from laconic.algorithm import Site, check_shape, on_client
+from laconic.algorithms.networks.coded_change import CodedChange
+from laconic.algorithms.networks.settings import check_bits
+from laconic.algorithms.networks.weights import Client, Weights
 from laconic.algorithms.settings import check_share
-from laconic.networks import Layout, Network, Training, Vector, cross_entropy
+from laconic.networks import Network, Spec, Training, Vector, cross_entropy
+from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, layer_lengths, mean_sizes, pass_back
 from laconic.networks.sgd import batches, descend, open_network, push_back
+from laconic.networks.sketch import as_numbers
 from laconic.wire import Bits, Floats, Message
 
-SMALLEST, LARGEST = 5e-4, 5e-2  # a size that a layer's change may have
 SPEED = 6.0  # rho: sizes are exp(rho * what is learned), times the first
 
 
@@ -43,60 +30,39 @@ class BinaryChange(Message, paper_bits={"sizes": 32}, is_afresh=True):
     n_examples: int
 
 
-class FedBAT(Algorithm):
+class FedBAT(CodedChange):
+    name = "fedbat"
+    paper = "FedBAT: Communication-Efficient Federated Learning via Learnable Binarization, 2024"
+    travels = "up: signs of a change, a size for each layer; down: the network"
+
     warm: float = 0.5  # share of the local steps before changes become binary (phi)
     training: Training = Training(rate=0.05, batch=64, steps=10, statistics="local")
 
-    takes = "values"
+    averagings = EVERY_AVERAGING
 
     def __post_init__(self) -> None:
-        check_training(self.training, momentum="a binary change has none")
+        check_bits(self.training, momentum="a binary change has none")
         check_share(self, "warm")
 
     # ---------------------------------------------------------------- server
-    def start_server(self, task: Task, fleet: Fleet) -> Server:
-        spec = choose_spec(task, self.training)
-        return start_server(spec, trained_part(spec), self.training)
+    def decode_change(self, reply: BinaryChange, spec: Spec, seed: int) -> Vector:
+        return as_numbers(reply.signs) * np.repeat(reply.sizes, layer_lengths(nn.layout(spec)))
 
-    def run_round(self, server: Server, fleet: Fleet) -> None:
-        part = trained_part(server.spec)
-        replies = fleet.ask(self.train, offer(server.shared, fleet.sampled, part, self.training))
-        lengths = layer_lengths(nn.layout(server.spec))
-        changes = {
-            client: (as_numbers(reply.signs) * np.repeat(reply.sizes, lengths), reply.n_examples)
-            for client, reply in replies.items()
-        }
-        merge_changes(server.shared, changes, part, fleet.averaging)
+    def check_reply(self, spec: Spec, message: Weights, reply: BinaryChange) -> None:
+        check_shape("signs", reply.signs, (self.part(spec).size,))
+        check_shape("sizes", reply.sizes, layer_lengths(nn.layout(spec)).shape)
 
-    def deliver(self, server: Server, fleet: Fleet) -> None:
-        bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)
-
-    def costliest_round(self, task: Task) -> list[Message]:
-        spec = choose_spec(task, self.training)
-        part, n_layers = trained_part(spec), len(layer_lengths(nn.layout(spec)))
-        first, _, last = list_messages(spec, part, self.training)
-        return [first, BinaryChange(np.zeros(part.size, np.bool_), np.zeros(n_layers, np.float32), 0), last]
+    def largest_up(self, spec: Spec) -> BinaryChange:
+        n_layers = len(layer_lengths(nn.layout(spec)))
+        return BinaryChange(np.zeros(self.part(spec).size, np.bool_), np.zeros(n_layers, np.float32), 0)
 
     # ---------------------------------------------------------------- client
-    def start_client(self, task: Task, site: Site) -> Client:
-        spec = choose_spec(task, self.training)
-        return start_client(spec, trained_part(spec), self.training)
-
     @on_client
     def train(self, client: Client, weights: Weights, site: Site) -> BinaryChange:
-        part = trained_part(client.spec)
-        receive(client, weights, part)
-        network = compose(client, part)
+        network = self.receive(client, weights)
         signs, sizes = self.learn_signs(network, site)
-        keep_personal(client, network, part)
+        client.keep_personal(network, self.part(client.spec))
         return BinaryChange(signs, sizes, len(site.train.y))
-
-    @on_client
-    def install(self, client: Client, weights: Weights, site: Site) -> None:
-        receive(client, weights, trained_part(client.spec))
-
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return classify(client, x, trained_part(client.spec))
 
     def learn_signs(self, network: Network, site: Site) -> tuple[NDArray[np.bool_], Vector]:
         """Signs [weight] and sizes [layer] of the change; statistics of the network follow."""
@@ -127,28 +93,3 @@ class FedBAT(Algorithm):
         site.note(train_loss=total / max(len(turns) - n_warm, 1))
         network.vector = module.vector()
         return draw_signs(change, np.repeat(sizes, lengths), site.rng), sizes
-
-
-def layer_lengths(layout: Layout) -> NDArray[np.int64]:
-    """[layer] how many weights; weights and biases are layers of their own."""
-    return np.array([piece.stop - piece.start for piece in layout.pieces if not piece.is_statistic])
-
-
-def mean_sizes(change: Vector, lengths: NDArray[np.int64]) -> Vector:
-    sums = np.add.reduceat(np.abs(change), np.cumsum(lengths) - lengths)
-    return np.clip(sums / lengths, SMALLEST, LARGEST).astype(np.float32)
-
-
-def draw_signs(change: Vector, sizes: Vector, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """At random, so that sign times size is the change on average, where the change is not larger than the size."""
-    return rng.random(len(change)) < 0.5 * (1 + change / sizes)
-
-
-def pass_back(
-    gradient: Vector, change: Vector, signs: NDArray[np.bool_], sizes: Vector, lengths: NDArray[np.int64]
-) -> tuple[Vector, NDArray[np.float64]]:
-    """From the gradient on the binary change, that on the change [weight], and that on the sizes [layer]."""
-    ratio = change / np.repeat(sizes, lengths)
-    is_inside = np.abs(ratio) <= 1
-    by_size = gradient * np.where(is_inside, as_numbers(signs) - ratio, np.sign(ratio))
-    return gradient * is_inside, np.add.reduceat(by_size.astype(np.float64), np.cumsum(lengths) - lengths)

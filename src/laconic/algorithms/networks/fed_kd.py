@@ -16,10 +16,9 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
 from laconic import networks as nn
-from laconic.aggregate import Averaging, mean_of
+from laconic.aggregate import EVERY_AVERAGING, Averaging, mean_of
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import find_part
-from laconic.algorithms.networks.prototyping import choose_specs
+from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.duet import Answers, diverge, fit_both
 from laconic.networks.lowrank import Thin, fill_out, thin_out
@@ -55,6 +54,10 @@ class Client:
 
 
 class FedKD(Algorithm):
+    name = "fedkd"
+    paper = "Communication-efficient federated learning via knowledge distillation, 2022"
+    travels = "both ways: a network that all clients train beside their own, as thin matrices"
+
     training: Training = Training(rate=0.01, batch=32)
     models: tuple[str, ...] = ()  # of own networks, taken by clients in turn; none: training.model
     n_features: int = 0  # that every own network's head gets; 0: as its body makes them
@@ -65,6 +68,7 @@ class FedKD(Algorithm):
     longest: float = 10.0  # length to which gradients are cut
 
     takes = "values"
+    averagings = EVERY_AVERAGING
 
     def __post_init__(self) -> None:
         if not 0 < self.first_energy <= self.last_energy <= 1 or self.rising_rounds < 1:
@@ -102,7 +106,7 @@ class FedKD(Algorithm):
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
         seed = self.training.init_seed
-        own = nn.build(choose_specs(task, self.training, self.models, self.n_features, site.id), seed)
+        own = nn.build(choose_spec(task, self.training, self.models, self.n_features, site.id), seed)
         common = nn.build(self.common_spec(task), seed)
         wide, narrow = (nn.count_head_inputs(network.spec) for network in (own, common))
         limit = 1 / np.sqrt(narrow)
@@ -111,27 +115,20 @@ class FedKD(Algorithm):
     @on_client
     def train(self, client: Client, common: Common, site: Site) -> Sent:
         layout, part = client.common.layout, self.part(client.common.spec)
-        vector = client.common.vector.copy()
-        vector[part.mask] = fill_out(Thin(common.ranks, common.values), layout, part)
-        client.common.vector = vector
+        came = fill_out(Thin(common.ranks, common.values), layout, part)
+        client.common.vector = part.put(came, client.common.vector)
+        both, loss = (client.network, client.common), self.teach_each_other
         client.bridge = fit_both(
-            client.network,
-            client.common,
-            client.bridge,
-            site.train,
-            site.rng,
-            self.training,
-            loss=self.teach_each_other,
-            longest=self.longest,
+            *both, client.bridge, site.train, site.rng, self.training, loss=loss, longest=self.longest
         )
         thin = thin_out(client.common.vector[part.mask], layout, part, self.energy(site.round))
         return Sent(*thin, n_examples=len(site.train.y))
 
-    def teach_each_other(self, voices: Answers, bridge: Tensor) -> Tensor:
+    def teach_each_other(self, answers: Answers, bridge: Tensor) -> Tensor:
         """What one network learns from the other counts the less, the worse both do."""
-        own, aux = voices.logits, voices.aux_logits
-        own_loss, aux_loss = F.cross_entropy(own, voices.labels), F.cross_entropy(aux, voices.labels)
-        hidden = F.mse_loss(voices.features, voices.aux_features @ bridge.T)
+        own, aux = answers.logits, answers.aux_logits
+        own_loss, aux_loss = F.cross_entropy(own, answers.labels), F.cross_entropy(aux, answers.labels)
+        hidden = F.mse_loss(answers.features, answers.aux_features @ bridge.T)
         both = own_loss + aux_loss
         # a client with one class may come to know it by heart, and both losses are 0
         return both + (diverge(aux, own) + diverge(own, aux) + 2 * hidden) / both.clamp_min(LEAST_LOSS)
@@ -144,4 +141,4 @@ class FedKD(Algorithm):
         return Spec(self.aux_model, task.input_shape, task.n_classes, task.peak)
 
     def part(self, spec: Spec) -> Part:
-        return find_part(spec, statistics=self.training.statistics == "shared")
+        return nn.find_part(spec, statistics=self.training.shares_statistics)

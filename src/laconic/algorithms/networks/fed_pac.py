@@ -9,22 +9,23 @@ sent    down: the body, to whom lacks the latest, the prototypes, a head; up: th
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
-from laconic.algorithms.networks import averaging
-from laconic.algorithms.networks.averaging import Client, Shared, Update, Weights, choose_spec, find_part
+from laconic.algorithm import ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.networks import weights
+from laconic.algorithms.networks.shared_vector import SharedVector
+from laconic.algorithms.networks.weights import NO_NEWS, Client, Update, Weights
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Batch, Part, Spec, Training, Vector
-from laconic.networks.gaussians import class_means
+from laconic.networks.gaussians import class_means, find_spread
+from laconic.networks.means import least_on_simplex
 from laconic.wire import Bits, Floats, Ints, Message
 
 LEAST_WEIGHT = 1e-3  # of a head in a mixture
@@ -48,44 +49,43 @@ class Head(Message, is_afresh=True):
 
 
 @dataclass
-class Server:
-    spec: Spec
-    shared: Shared
+class Server(weights.Server):
     has_prototype: NDArray[np.bool_]  # [class]
     prototypes: Vector  # [class, feature]
 
 
-class FedPAC(Algorithm):
+class FedPAC(SharedVector):
+    name = "fedpac"
+    paper = "Personalized Federated Learning with Feature Alignment and Classifier Collaboration, 2023"
+    travels = "down: body, prototypes, head; up: the body's change, head, prototypes, mean features"
+
     training: Training = Training(rate=0.01, momentum=0.5, decay=5e-4, epochs=5)  # of the body
     head_epochs: int = 1
     head_rate: float = 0.1
     align: float = 1.0  # weight of the distance to the prototypes (lambda)
 
-    takes = "values"
-
     def __post_init__(self) -> None:
         check_at_least(self, head_epochs=1, align=0)
         replace(self.training, rate=self.head_rate)  # has its own checks
 
+    def part(self, spec: Spec) -> Part:
+        return nn.find_part(spec, head=False, statistics=self.training.shares_statistics)
+
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
-        spec = choose_spec(task, self.training)
-        shared = averaging.start_shared(spec, self.part(spec), self.training)
+        spec = self.choose_spec(task)
         prototypes = np.zeros((spec.n_classes, nn.count_head_inputs(spec)), np.float32)
-        return Server(spec, shared, np.zeros(spec.n_classes, np.bool_), prototypes)
+        return Server(spec, self.start_shared(spec), np.zeros(spec.n_classes, np.bool_), prototypes)
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        part, is_known = self.part(server.spec), server.has_prototype
+        is_known = server.has_prototype
         known = (is_known, server.prototypes[is_known]) if is_known.any() else (None, None)
-        offered = averaging.offer(server.shared, fleet.sampled, part, self.training)
-        lessons = averaging.extend(offered, lambda w: Lesson(*w.packed, *known))
-        reports = fleet.ask(self.train, lessons)
-        averaging.merge(server.shared, reports, part)
+        latest, nothing = (Lesson(*packed, *known) for packed in (self.pack_latest(server), NO_NEWS.packed))
+        lessons = server.shared.offer(fleet.sampled, latest, nothing)
+        reports = fleet.ask(self.train, lessons, check=partial(self.check_reply, server.spec))
+        self.merge(server, reports, fleet.round)
         self.merge_prototypes(server, list(reports.values()))
         fleet.ask(self.install_head, self.mix_heads(reports), at_least=0)
-
-    def deliver(self, server: Server, fleet: Fleet) -> None:
-        averaging.bring_up_to_date(server.shared, fleet, self.install, self.part(server.spec), self.training)
 
     def merge_prototypes(self, server: Server, reports: list[Report]) -> None:
         """A class that nobody sent keeps its own."""
@@ -109,25 +109,32 @@ class FedPAC(Algorithm):
             mixed[client] = Head((weights @ heads / weights.sum()).astype(np.float32))
         return mixed
 
+    def check_reply(self, spec: Spec, message: Lesson, reply: Report) -> None:
+        super().check_reply(spec, message, reply)
+        check_shape("head", reply.head, (count_head(spec),))
+        check_shape("counts", reply.counts, (spec.n_classes,))
+        n_held = int(np.count_nonzero(reply.counts > 0))
+        for name in ("prototypes", "signature"):
+            check_shape(name, getattr(reply, name), (n_held, nn.count_head_inputs(spec)))
+
     def costliest_round(self, task: Task) -> list[Message]:
-        spec = choose_spec(task, self.training)
-        down, up = averaging.make_messages(spec, self.part(spec), self.training)
+        spec = self.choose_spec(task)
+        down, up = self.largest_down(spec), self.largest_up(spec)
+        return [Lesson(*down.packed, up.counts > 0, up.prototypes), up, Head(up.head), down]
+
+    def largest_up(self, spec: Spec) -> Report:
+        change = self.pack_change(self.start_shared(spec).vector, spec)
+        head, counts = np.zeros(count_head(spec), np.float32), np.ones(spec.n_classes, np.int64)
         table = np.zeros((spec.n_classes, nn.count_head_inputs(spec)), np.float32)
-        classes, layout = np.ones(spec.n_classes, np.int64), nn.layout(spec)
-        head = np.zeros(layout.n_trained - layout.n_body, np.float32)
-        lesson = Lesson(*down.packed, classes > 0, table)
-        return [lesson, Report(*up.packed, 0, head, classes, table, table, 0.0), Head(head), down]
+        return Report(*change, 0, head, counts, table, table, 0.0)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
-        spec = choose_spec(task, self.training)
-        return averaging.start_client(spec, self.part(spec), self.training)
+        return self.start_common(task, site)
 
     @on_client
     def train(self, client: Client, lesson: Lesson, site: Site) -> Report:
-        part, n_classes = self.part(client.spec), client.spec.n_classes
-        averaging.receive(client, lesson, part)
-        network = averaging.compose(client, part)
+        network, n_classes = self.receive(client, lesson), client.spec.n_classes
         features = nn.outputs(network, site.train.x)[0]
         counts = np.bincount(site.train.y, minlength=n_classes)
         before, shares = class_means(features, site.train.y, n_classes), counts / max(counts.sum(), 1)
@@ -135,10 +142,9 @@ class FedPAC(Algorithm):
         nn.fit(network, site.train, site.rng, head_training, part="head", epochs=self.head_epochs)
         nn.fit(network, site.train, site.rng, self.training, part="body", loss=self.align_to(before, lesson))
         after = class_means(nn.outputs(network, site.train.x)[0], site.train.y, n_classes)
-        update = averaging.tell_change(client, network, part, len(site.train.y), self.training)
         return Report(
-            *update.packed,
-            update.n_examples,
+            *self.pack_change(self.find_change(client, network), client.spec),
+            n_examples=len(site.train.y),
             head=network.vector[network.layout.n_body : network.layout.n_trained],
             counts=counts,
             prototypes=after[counts > 0].astype(np.float32),
@@ -149,17 +155,6 @@ class FedPAC(Algorithm):
     @on_client
     def install_head(self, client: Client, message: Head, site: Site) -> None:
         client.personal = np.concatenate([message.head, client.personal[message.head.size :]])
-
-    @on_client
-    def install(self, client: Client, weights: Weights, site: Site) -> None:
-        averaging.receive(client, weights, self.part(client.spec))
-
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return averaging.classify(client, x, self.part(client.spec))
-
-    # ---------------------------------------------------------------- pieces
-    def part(self, spec: Spec) -> Part:
-        return find_part(spec, head=False, statistics=self.training.statistics == "shared")
 
     def align_to(self, own: NDArray[np.float64], lesson: Lesson) -> nn.Loss:
         """own: [class, feature] what a class without a common prototype is pulled to."""
@@ -175,13 +170,8 @@ class FedPAC(Algorithm):
         return loss
 
 
-def find_spread(features: NDArray[Any], means: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
-    """(mean ‖f‖² - Σ share² ‖class mean‖²) / examples; 0 without any."""
-    if not len(features):
-        return 0.0
-    mean_square = (features.astype(np.float64) ** 2).sum(axis=1).mean()
-    of_means = (shares**2 * (means**2).sum(axis=1)).sum()
-    return max(float(mean_square - of_means), 0.0) / len(features)
+def count_head(spec: Spec) -> int:
+    return nn.layout(spec).n_trained - nn.layout(spec).n_body
 
 
 def fill_signature(report: Report) -> NDArray[np.float64]:
@@ -189,18 +179,3 @@ def fill_signature(report: Report) -> NDArray[np.float64]:
     whole = np.zeros((len(report.counts), report.signature.shape[1]))
     whole[report.counts > 0] = report.signature
     return whole.ravel()
-
-
-def least_on_simplex(cost: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights a >= 0 of sum 1 with the least a' cost a.
-
-    They are the y >= 0 with the least y' cost y / 2 - sum(y), over its sum: both have the same slopes where they end.
-    With cost = L L', that is least squares of L' y against the z with L z = 1.
-    """
-    scale = np.trace(cost) / len(cost)
-    if scale <= 0:
-        return np.full(len(cost), 1 / len(cost))
-    lower = np.linalg.cholesky(cost / scale + 1e-9 * np.eye(len(cost)))
-    weights: NDArray[np.float64] = nnls(lower.T, np.linalg.solve(lower, np.ones(len(cost))))[0]
-    weights /= weights.sum()
-    return weights

@@ -7,7 +7,6 @@ sent    up: critical parameters and where they are, coded against what the clien
         down: what changed of them, and the others that are not 0
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,25 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.aggregate import Averaging
-from laconic.algorithm import Algorithm, ClientId, Coded, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import choose_spec, find_part
-from laconic.algorithms.networks.critical import (
-    STAY,
-    Client,
-    Overlap,
-    Start,
-    check_training,
-    choose_critical,
-    go_on,
-    list_places,
-    measure_overlap,
-    mix,
-    put_start,
-)
-from laconic.algorithms.networks.picking import DTYPES, count_due
-from laconic.algorithms.settings import check_at_least, check_share
-from laconic.networks import Network, Part, Spec, Training, Vector
+from laconic.algorithm import ClientId, Coded, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.networks import critical
+from laconic.algorithms.networks.critical import Client, CriticalParameters, Start
+from laconic.algorithms.networks.settings import choose_spec
+from laconic.networks import Network, Part, Spec, Vector
+from laconic.networks.precision import DTYPES
+from laconic.networks.selection import Mask, count_due, pick_share
 from laconic.wire import Message, Sparse
 
 LARGEST_HALF = 65504.0
@@ -44,67 +31,61 @@ class Critical(Message, is_afresh=True):
 
 
 @dataclass
-class Server:
-    spec: Spec
-    starts: dict[ClientId, Start] = field(default_factory=dict)  # for whom is asked next
+class Server(critical.Server):
     sent: dict[ClientId, Critical] = field(default_factory=dict)  # what such a client will go on from, with its start
 
 
-class FedPURIN(Algorithm):
-    keep: float = 0.5  # share of each tensor that is critical (tau)
-    alone_after: int = 100  # from the round after this one critical parameters are averaged with nobody's (beta)
+class FedPURIN(CriticalParameters):
+    name = "fedpurin"
+    paper = "FedPURIN: Programmed Update and Reduced INformation for Sparse Personalized Federated Learning, 2025"
+    travels = "up: the critical half of the parameters and where they are; down: the mix, where it is not 0"
+
     # a parameter's score is its size times: the last mini-batch's gradient, or how much the round's training changed it
     pull: Literal["gradient", "change"] = "gradient"
     curvature: bool = False  # scores take the second-order term in (H)
     half_gradient: bool = False  # gradients are rounded to 16 bits before they are scored, as in the authors' code
     tested: Literal["sparse", "dense"] = "sparse"  # which model counts: critical parameters alone, or all; as trained
-    training: Training = Training(epochs=5, batch=100, rate=0.1, momentum=0.9, statistics="local")
 
-    takes = "values"
     budget_knob = "keep"
 
-    def __post_init__(self) -> None:
-        check_share(self, "keep")
-        check_at_least(self, alone_after=0)
-        check_training(self.training)
+    def part(self, spec: Spec) -> Part:
+        """All but batch normalisation."""
+        return nn.find_part(spec, norms=False, statistics=False)
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         return Server(choose_spec(task, self.training))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        starts = {client: server.starts.pop(client, STAY) for client in fleet.sampled}
+        starts = {client: server.starts.pop(client, critical.STAY) for client in fleet.sampled}
         sent = {client: server.sent.pop(client, None) for client in fleet.sampled}
+        due = (self.part(server.spec).size,)
         uploads = fleet.ask(
-            self.train, starts, against=lambda client: self.expect(server.spec, sent[client], starts[client])
+            self.train,
+            starts,
+            check=lambda _, reply: check_shape("entries", reply.entries.mask, due),
+            against=lambda client: self.expect(server.spec, sent[client], starts[client]),
         )
-        overlap = measure_overlap([upload.entries.mask for upload in uploads.values()])
-        fleet.note_pairs(list(uploads), overlap=overlap)
-        server.starts |= self.mix(uploads, overlap, fleet.round, fleet.averaging)
+        self.merge(server, uploads, fleet)
         server.sent |= uploads
         fleet.note(kept=float(np.mean([up.entries.values.size / up.entries.mask.size for up in uploads.values()])))
+
+    def read(self, upload: Critical) -> tuple[Mask, Vector]:
+        return upload.entries.mask, upload.entries.dense().astype(np.float32, copy=False)
 
     def expect(self, spec: Spec, sent: Critical | None, start: Start) -> Critical:
         """What a client goes on from, if all it sent came: its next upload is coded against that."""
         if sent is None or start.values is None:
             return self.tell_all(self.part(spec).take(nn.start_vector(spec, self.training.init_seed)))
         shared = sent.entries.dense().astype(np.float32, copy=False)
-        put_start(shared, sent.entries.mask, start)
+        critical.put_start(shared, sent.entries.mask, start)
         return self.tell_all(shared)
-
-    def mix(
-        self, uploads: Mapping[ClientId, Critical], overlap: Overlap, round: int, how: Averaging = "mean"
-    ) -> dict[ClientId, Start]:
-        masks = [upload.entries.mask for upload in uploads.values()]
-        vectors = [upload.entries.dense().astype(np.float32, copy=False) for upload in uploads.values()]
-        starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down, how)
-        return dict(zip(uploads, starts, strict=True))
 
     def costliest_round(self, task: Task) -> list[Message]:
         """Every other client may send other entries, so a start may have as many as all together send."""
         spec = choose_spec(task, self.training)
         part = self.part(spec)
-        n_kept = sum(count_due(place.stop - place.start, self.keep) for place in list_places(spec, part))
+        n_kept = sum(count_due(place.stop - place.start, self.keep) for place in critical.list_places(spec, part))
         n_others = min(part.size - n_kept, (task.n_clients - 1) * n_kept)
         up, down = (DTYPES[kept] for kept in (self.training.up, self.training.down))
         mask = np.arange(part.size) < n_kept
@@ -112,19 +93,16 @@ class FedPURIN(Algorithm):
         return [start, Critical(Sparse(mask, np.zeros(n_kept, up)))]
 
     # ---------------------------------------------------------------- client
-    def start_client(self, task: Task, site: Site) -> Client:
-        return Client(nn.build(choose_spec(task, self.training), self.training.init_seed))
-
     @on_client
     def train(self, client: Client, start: Start, site: Site) -> Critical | Coded[Critical]:
         part = self.part(client.network.spec)
-        is_known = client.critical is None or go_on(client, start, part)  # to the server, too
+        is_known = client.critical is None or critical.go_on(client, start, part)  # to the server, too
         before = part.take(client.network.vector)
         trained = nn.fit(client.network, site.train, site.rng, self.training)
         after = part.take(client.network.vector)
         gradient = part.take(trained.gradient)
         scores = self.score(gradient if self.pull == "gradient" else after - before, after)
-        client.critical = choose_critical(scores, list_places(client.network.spec, part), self.keep)
+        client.critical = pick_share(scores, critical.list_places(client.network.spec, part), self.keep)
         client.sent_round = site.round
         sent = Critical(Sparse.of(after.astype(DTYPES[self.training.up], copy=False), client.critical))
         return Coded(sent, self.tell_all(before)) if is_known else sent
@@ -136,10 +114,6 @@ class FedPURIN(Algorithm):
         return {tested: nn.classify(self.choose(client, tested), x) for tested in ("dense", "sparse")}
 
     # ---------------------------------------------------------------- pieces
-    def part(self, spec: Spec) -> Part:
-        """All but batch normalisation."""
-        return find_part(spec, norms=False, statistics=False)
-
     def tell_all(self, shared: Vector) -> Critical:
         """As if all of them were critical."""
         return Critical(Sparse(np.ones(shared.size, np.bool_), shared.astype(DTYPES[self.training.up], copy=False)))

@@ -15,18 +15,11 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import choose_spec, find_part
-from laconic.algorithms.networks.picking import (
-    DTYPES,
-    Mask,
-    check_precision,
-    count_due,
-    list_pieces,
-    pick_highest,
-    replace_part,
-)
+from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
+from laconic.networks.precision import DTYPES
+from laconic.networks.selection import Mask, count_due, pick_highest
 from laconic.wire import Bits, Floats, Message
 
 
@@ -56,6 +49,10 @@ class Client:
 
 
 class FedSelect(Algorithm):
+    name = "fedselect"
+    paper = "FedSelect: Personalized Federated Learning with Customized Selection of Parameters for Fine-Tuning, 2024"
+    travels = "down and up: the parameters that are still shared with the client, fewer every few rounds"
+
     every: int = 3  # rounds of a client from one choice of new own parameters to the next
     growth: float = 0.25  # share of a weight tensor's shared parameters that become its own then
     limit: float = 0.8  # a tensor with a larger share of own ones loses no more
@@ -125,7 +122,7 @@ class FedSelect(Algorithm):
         if shared.values is not None and n_known == n_shared:  # masks only grow: as many shared are the same ones
             received = trained.copy()
             received[~client.is_own] = shared.values
-            replace_part(client.network, part, received)
+            client.network.vector = part.put(received, client.network.vector)
         if client.n_rounds and client.n_rounds % self.every == 0:
             self.choose(client, trained, part)
         self.take_turns(client, part, site)
@@ -143,7 +140,7 @@ class FedSelect(Algorithm):
 
     # ---------------------------------------------------------------- pieces
     def part(self, spec: Spec) -> Part:
-        return find_part(spec, statistics=self.training.statistics == "shared")
+        return nn.find_part(spec, statistics=self.training.shares_statistics)
 
     def count_own_at_first(self, place: slice) -> int:
         return count_due(place.stop - place.start, 1 - self.start_shared)
@@ -182,4 +179,4 @@ class FedSelect(Algorithm):
 
 def list_weights(spec: Spec, part: Part) -> list[slice]:
     """Where weights lie in the part; biases are always shared."""
-    return [place for piece, place in list_pieces(spec, part) if piece.name.endswith("weight")]
+    return [place for piece, place in nn.layout(spec).locate(part) if piece.name.endswith("weight")]

@@ -5,32 +5,21 @@ merge   of the mean of the signs, by examples, the server makes out a sparse cha
 sent    down: the network, to whom lacks the latest; up: a bit for each row of the sketch, and the change's length
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic import networks as nn
-from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import (
-    Client,
-    Server,
-    Weights,
-    bring_up_to_date,
-    choose_spec,
-    classify,
-    compose,
-    keep_personal,
-    list_messages,
-    offer,
-    receive,
-    start_client,
-    start_server,
-)
-from laconic.algorithms.networks.one_bit import as_numbers, check_training, merge_changes, trained_part
+from laconic.aggregate import Averaging
+from laconic.algorithm import ClientId, Site, check_shape, on_client
+from laconic.algorithms.networks.coded_change import CodedChange
+from laconic.algorithms.networks.settings import check_bits
+from laconic.algorithms.networks.weights import Client, Server, Weights
 from laconic.algorithms.settings import check_at_least
-from laconic.networks import Training, Vector
-from laconic.networks.sketch import Sketch, signs
+from laconic.networks import Spec, Training, Vector
+from laconic.networks.selection import keep_largest
+from laconic.networks.sketch import Sketch, as_numbers, signs
 from laconic.wire import Bits, Message
 
 
@@ -40,68 +29,45 @@ class Measured(Message, is_afresh=True):
     n_examples: int
 
 
-class OBCSAA(Algorithm):
+class OBCSAA(CodedChange):
+    name = "obcsaa"
+    paper = "1-Bit Compressive Sensing for Efficient Federated Learning Over the Air, 2021"
+    travels = "up: signs of a sketch of a change's largest entries; down: the network"
+
     share: float = 0.1  # rows of the sketch for each weight of the network
     kept: float = 0.01  # share of the entries of a change that count, the largest
     iterations: int = 20  # of making out the change
     training: Training = Training(rate=0.05, batch=64, steps=10, statistics="local")
 
-    takes = "values"
-
     def __post_init__(self) -> None:
-        check_training(self.training)
+        check_bits(self.training)
         check_at_least(self, iterations=1)
         if not (0 < self.share <= 1 and 0 < self.kept <= 1):
             raise ValueError(f"method.share = {self.share}, method.kept = {self.kept} must be above 0 and at most 1")
 
     # ---------------------------------------------------------------- server
-    def start_server(self, task: Task, fleet: Fleet) -> Server:
-        spec = choose_spec(task, self.training)
-        return start_server(spec, trained_part(spec), self.training)
-
-    def run_round(self, server: Server, fleet: Fleet) -> None:
-        part = trained_part(server.spec)
-        replies = fleet.ask(self.train, offer(server.shared, fleet.sampled, part, self.training))
-        sizes = [max(reply.n_examples, 1) for reply in replies.values()]
+    def merge(self, server: Server, replies: Mapping[ClientId, Measured], round: int, how: Averaging = "mean") -> None:
+        """Of one change that is made out of all replies together."""
+        n_weights, sizes = server.shared.vector.size, [max(reply.n_examples, 1) for reply in replies.values()]
         measured = np.average([as_numbers(reply.signs) for reply in replies.values()], axis=0, weights=sizes)
         length = float(np.average([reply.length for reply in replies.values()], weights=sizes))
-        change = length * make_out(
-            self.sketch(part.size, fleet.round), measured, self.count(part.size), self.iterations
-        )
-        merge_changes(server.shared, dict.fromkeys(replies, (change, 1)), part)
+        made_out = make_out(self.sketch(n_weights, round), measured, self.count(n_weights), self.iterations)
+        server.shared.acknowledge(replies)
+        server.shared.move((length * made_out).astype(np.float64))
 
-    def deliver(self, server: Server, fleet: Fleet) -> None:
-        bring_up_to_date(server.shared, fleet, self.install, trained_part(server.spec), self.training)
+    def check_reply(self, spec: Spec, message: Weights, reply: Measured) -> None:
+        check_shape("signs", reply.signs, (self.sketch(self.part(spec).size, 0).n_rows,))
 
-    def costliest_round(self, task: Task) -> list[Message]:
-        spec = choose_spec(task, self.training)
-        part = trained_part(spec)
-        first, _, last = list_messages(spec, part, self.training)
-        return [first, Measured(np.zeros(self.sketch(part.size, 0).n_rows, np.bool_), 0.1, 0), last]
+    def largest_up(self, spec: Spec) -> Measured:
+        return Measured(np.zeros(self.sketch(self.part(spec).size, 0).n_rows, np.bool_), 0.1, 0)
 
     # ---------------------------------------------------------------- client
-    def start_client(self, task: Task, site: Site) -> Client:
-        spec = choose_spec(task, self.training)
-        return start_client(spec, trained_part(spec), self.training)
-
     @on_client
     def train(self, client: Client, weights: Weights, site: Site) -> Measured:
-        part = trained_part(client.spec)
-        receive(client, weights, part)
-        network = compose(client, part)
-        trained = nn.fit(network, site.train, site.rng, self.training)
-        site.note(train_loss=trained.loss)
-        keep_personal(client, network, part)
-        largest = keep_largest(network.vector[part.mask] - client.shared, self.count(part.size))
-        measured = self.sketch(part.size, site.round).forward(largest)
+        change = self.learn(client, weights, site)
+        largest = keep_largest(change, self.count(change.size))
+        measured = self.sketch(change.size, site.round).forward(largest)
         return Measured(signs(measured), float(np.float32(np.linalg.norm(largest))), len(site.train.y))
-
-    @on_client
-    def install(self, client: Client, weights: Weights, site: Site) -> None:
-        receive(client, weights, trained_part(client.spec))
-
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return classify(client, x, trained_part(client.spec))
 
     # ---------------------------------------------------------------- pieces
     def sketch(self, n_weights: int, round: int) -> Sketch:
@@ -122,10 +88,3 @@ def make_out(sketch: Sketch, measured: NDArray[np.floating[Any]], n_kept: int, i
         found = keep_largest(found + step * sketch.adjoint(measured.astype(np.float32) - seen), n_kept)
     length = np.linalg.norm(found)
     return found / length if length > 0 else found
-
-
-def keep_largest(values: Vector, n_kept: int) -> Vector:
-    kept = np.zeros_like(values)
-    places = np.argpartition(np.abs(values), len(values) - n_kept)[len(values) - n_kept :]
-    kept[places] = values[places]
-    return kept

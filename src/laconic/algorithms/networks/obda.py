@@ -15,11 +15,11 @@ from torch import Tensor
 
 from laconic import networks as nn
 from laconic.aggregate import majority
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import choose_spec
-from laconic.algorithms.networks.one_bit import as_numbers, check_training
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.broadcast import Broadcast
+from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.networks import Network, Training, Vector
-from laconic.networks.sketch import signs
+from laconic.networks.sketch import as_numbers, signs
 from laconic.wire import Bits, Floats, Message
 
 MAX_MISSED = 31  # beyond that many bits for a weight, the weight itself is no longer
@@ -39,11 +39,9 @@ class Gradient(Message):
 
 
 @dataclass
-class Server:
+class Server(Broadcast):
     weights: Vector  # [parameter]
-    version: int = 0
     votes: list[NDArray[np.bool_]] = field(default_factory=list)  # the last ones, MAX_MISSED at most
-    held_by: dict[ClientId, int] = field(default_factory=dict)  # the version that a client is known to have
 
 
 @dataclass
@@ -53,12 +51,16 @@ class Client:
 
 
 class OBDA(Algorithm):
+    name = "obda"
+    paper = "One-Bit Over-the-Air Aggregation for Communication-Efficient Federated Edge Learning, 2021"
+    travels = "up: signs of a gradient; down: their majority"
+
     training: Training = Training(rate=0.001, batch=64, steps=1, statistics="local")
 
     takes = "values"
 
     def __post_init__(self) -> None:
-        check_training(self.training, down="votes are bits, and latecomers need exact weights")
+        check_bits(self.training, down="votes are bits, and latecomers need exact weights")
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
@@ -66,17 +68,21 @@ class OBDA(Algorithm):
         return Server(nn.start_vector(spec, self.training.init_seed)[: nn.layout(spec).n_trained])
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        gradients = fleet.ask(self.train, tell_missed(server, fleet.sampled))
-        server.held_by |= dict.fromkeys(gradients, server.version)
+        due = server.weights.shape
+        gradients = fleet.ask(
+            self.train,
+            tell_missed(server, fleet.sampled),
+            check=lambda _, reply: check_shape("signs", reply.signs, due),
+        )
+        server.acknowledge(gradients)
         sizes = [gradient.n_examples for gradient in gradients.values()]
         vote = majority([gradient.signs for gradient in gradients.values()], sizes)
         server.weights = self.step(server.weights, vote)
         server.version, server.votes = server.version + 1, [*server.votes, vote][-MAX_MISSED:]
 
     def deliver(self, server: Server, fleet: Fleet) -> None:
-        late = [client for client in fleet.everyone if server.held_by.get(client, 0) < server.version]
-        told = fleet.ask(self.catch_up, tell_missed(server, late), at_least=0)
-        server.held_by |= dict.fromkeys(told, server.version)
+        late = [client for client in fleet.everyone if server.count_missed(client)]
+        server.acknowledge(fleet.ask(self.catch_up, tell_missed(server, late), at_least=0))
 
     def costliest_round(self, task: Task) -> list[Message]:
         """Of a client met so late that it gets the weights, and again before a test if its reply is lost."""
@@ -124,7 +130,7 @@ class OBDA(Algorithm):
 
 
 def tell_missed(server: Server, clients: Iterable[ClientId]) -> dict[ClientId, Missed]:
-    n_missed = {client: server.version - server.held_by.get(client, 0) for client in clients}
+    n_missed = {client: server.count_missed(client) for client in clients}
     messages = {n: recall(server, n) for n in set(n_missed.values())}  # one for all who missed the same
     return {client: messages[n] for client, n in n_missed.items()}
 

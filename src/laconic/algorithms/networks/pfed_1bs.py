@@ -15,12 +15,11 @@ from torch import Tensor
 
 from laconic import networks as nn
 from laconic.aggregate import majority
-from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import choose_spec
-from laconic.algorithms.networks.one_bit import as_numbers, check_training
+from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Spec, Training
-from laconic.networks.sketch import Sketch, signs
+from laconic.networks.sketch import Sketch, as_numbers, signs
 from laconic.wire import Bits, Message
 
 Signs = NDArray[np.bool_]
@@ -42,6 +41,13 @@ class Server:
 
 
 class PFed1BS(Algorithm):
+    name = "pfed1bs"
+    paper = (
+        "pFed1BS: Personalized Federated Learning with Bidirectional Communication Compression via One-Bit Random "
+        "Sketching, 2026"
+    )
+    travels = "up: the signs of a sketch of a client's own network; down: their majority"
+
     share: float = 0.1  # rows of the sketch for each weight of the network (m/n)
     halve_every: int = 0  # rounds after which the sketch has half as many rows; 0: never
     pull: float = 0.0005  # towards networks whose sketch has the consensus's signs (lambda)
@@ -54,7 +60,7 @@ class PFed1BS(Algorithm):
     budget_knob = "share"
 
     def __post_init__(self) -> None:
-        check_training(self.training, down="what goes down are bits")
+        check_bits(self.training, down="what goes down are bits")
         check_at_least(self, halve_every=0, pull=0, shrink=0, sketch_seed=0)
         if not (0 < self.share <= 1 and self.sharpness > 0):
             raise ValueError(
@@ -67,7 +73,12 @@ class PFed1BS(Algorithm):
         return Server(choose_spec(task, self.training))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Consensus(server.consensus))).values()
+        due = (self.sketch(server.spec, fleet.round).n_rows,)
+        replies = fleet.ask(
+            self.train,
+            dict.fromkeys(fleet.sampled, Consensus(server.consensus)),
+            check=lambda _, reply: check_shape("signs", reply.signs, due),
+        ).values()
         server.consensus = majority([reply.signs for reply in replies], [reply.n_examples for reply in replies])
 
     def costliest_round(self, task: Task) -> list[Message]:

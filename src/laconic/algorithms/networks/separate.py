@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.prototyping import choose_specs
+from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import Network, Training
 from laconic.wire import EMPTY, Message
 
@@ -23,6 +23,10 @@ class Server:
 
 
 class Separate(Algorithm):
+    name = "separate"
+    paper = "none: the control without sharing"
+    travels = "nothing"
+
     training: Training = Training()
     models: tuple[str, ...] = ()  # taken by clients in turn; none: training.model
     n_features: int = 0  # that every head gets; 0: as its body makes them
@@ -41,7 +45,7 @@ class Separate(Algorithm):
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Network:
-        spec = choose_specs(task, self.training, self.models, self.n_features, site.id)
+        spec = choose_spec(task, self.training, self.models, self.n_features, site.id)
         return nn.build(spec, self.training.init_seed)
 
     @on_client

@@ -6,7 +6,6 @@ merge   the mean of the thresholds; everyone moves its weights by what the thres
 sent    up: thresholds, from the sampled; down: their mean, to everyone
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +14,15 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.aggregate import mean_of
-from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.averaging import choose_spec
-from laconic.algorithms.networks.picking import DTYPES, Mask, check_precision
+from laconic.aggregate import EVERY_AVERAGING, mean_of
+from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least
-from laconic.networks import Network, Spec, Training, Vector
+from laconic.networks import Network, Training, Vector
+from laconic.networks.precision import DTYPES
 from laconic.networks.sgd import batches, descend, open_network, push_back
+from laconic.networks.thresholds import count_rows, cut_out, find_kept, pull_thresholds, shift_weights
 from laconic.wire import EMPTY, Floats, Message
-
-FEWEST = 0.01  # a layer of which no more than this share is left gets all its filters back
 
 
 class Thresholds(Message):
@@ -43,11 +41,16 @@ class Client:
 
 
 class SpaFL(Algorithm):
+    name = "spafl"
+    paper = "SpaFL: Communication-Efficient Federated Learning with Sparse Models and Low Computational Overhead, 2024"
+    travels = "up and down: a threshold for each filter or neuron"
+
     push: float = 1.5e-4  # how much thresholds are drawn upwards, for sparsity (alpha)
     clip: float = 3.0  # longest gradient, of weights and thresholds together; longer ones are shortened
     training: Training = Training(epochs=5, batch=16, rate=0.01, momentum=0.9, statistics="local")
 
     takes = "values"
+    averagings = EVERY_AVERAGING
 
     def __post_init__(self) -> None:
         check_at_least(self, push=0, clip=0)
@@ -58,7 +61,11 @@ class SpaFL(Algorithm):
         return Server(np.zeros(count_rows(choose_spec(task, self.training)), np.float32))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY))
+        replies = fleet.ask(
+            self.train,
+            dict.fromkeys(fleet.sampled, EMPTY),
+            check=lambda _, reply: check_shape("values", reply.values, server.thresholds.shape),
+        )
         sent = [reply.values.astype(np.float64) for reply in replies.values()]
         server.thresholds = mean_of(sent, [1] * len(sent), fleet.averaging).astype(np.float32)
         news = Thresholds(server.thresholds.astype(DTYPES[self.training.down]))
@@ -117,55 +124,3 @@ class SpaFL(Algorithm):
         network.vector = module.vector()
         found: Vector = trained[n_weights:].numpy()
         return found
-
-
-def list_layers(spec: Spec) -> list[tuple[slice, slice, tuple[int, ...]]]:
-    """Of each tensor with more than one axis: its place in the vector, that of its rows among all rows, its shape."""
-    layers, stop = [], 0
-    for piece in nn.layout(spec).pieces:
-        if len(piece.shape) > 1 and not piece.is_statistic:
-            start, stop = stop, stop + piece.shape[0]
-            layers.append((slice(piece.start, piece.stop), slice(start, stop), piece.shape))
-    return layers
-
-
-def count_rows(spec: Spec) -> int:
-    return sum(shape[0] for _, _, shape in list_layers(spec))
-
-
-def find_kept(spec: Spec, weights: Vector, thresholds: Vector) -> Mask:
-    """[row] whether its weights are larger on average than its threshold."""
-    kept = np.ones(thresholds.size, np.bool_)
-    for place, rows, shape in list_layers(spec):
-        sizes = np.abs(weights[place].reshape(shape[0], -1)).mean(axis=1)
-        is_above = sizes > thresholds[rows]
-        kept[rows] = is_above if is_above.mean() > FEWEST else sizes > 0
-    return kept
-
-
-def cut_out(spec: Spec, vector: Vector, kept: Mask) -> Vector:
-    """The vector, 0 in rows that are not kept."""
-    cut = vector.copy()
-    for place, rows, shape in list_layers(spec):
-        cut[place].reshape(shape[0], -1)[~kept[rows]] = 0
-    return cut
-
-
-def pull_thresholds(spec: Spec, weights: Vector, thresholds: Vector, gradient: Vector) -> Vector:
-    """[row] the loss's gradient; the step at the threshold counts as a slope of 1 within 1 of it."""
-    pull = np.zeros(thresholds.size, np.float32)
-    for place, rows, shape in list_layers(spec):
-        own, slopes = (vector[place].reshape(shape[0], -1) for vector in (weights, gradient))
-        is_near = np.abs(np.abs(own).mean(axis=1) - thresholds[rows]) <= 1
-        pull[rows] = -(own * slopes).sum(axis=1) * is_near
-    return pull
-
-
-def shift_weights(network: Network, moved: Vector) -> Vector:
-    """A threshold that rose makes its row's weights smaller, by as much, shared out over a kernel or the inputs."""
-    vector = network.vector.copy()
-    for place, rows, shape in list_layers(network.spec):
-        own = vector[place].reshape(shape[0], -1)
-        share = math.prod(shape[2:]) if len(shape) > 2 else shape[1]
-        own -= (np.sign(own.sum(axis=1)) * moved[rows] / share)[:, None]
-    return vector
