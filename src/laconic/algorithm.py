@@ -158,10 +158,8 @@ class Algorithm(ABC):
     data, so that a checkpoint is that and nothing else.
     """
 
-    # What a method says of itself. Plain literals, for `laconic list` reads them from the source without importing it.
-    name: ClassVar[str] = ""  # as it is called on the command line and in TOML; "": a shape, no method
-    paper: ClassVar[str] = "none"
-    travels: ClassVar[str] = ""  # up and down, in a line
+    # As it is called on the command line and in TOML; "": a shape, or a method from elsewhere, which has no name here.
+    name: ClassVar[str] = ""
     averagings: ClassVar[tuple[Averaging, ...]] = ("mean",)  # those that its server heeds, of fleet.averaging
     # The setting that a byte budget turns down, or several in this order; "" if there is none. A whole number, a share,
     # or a Literal whose choices take fewer bytes the further they stand back. A method with a setting budget_bytes is

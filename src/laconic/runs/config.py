@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from laconic.aggregate import Averaging
-from laconic.algorithms import AVERAGINGS, METHODS, load_method
+from laconic.algorithms import METHODS, installed_methods, load_method
 from laconic.data.partition import Partitioning
 from laconic.fleets import FLEETS, load_fleet
 from laconic.runs.typed_toml import ConfigError, Given, convert_given, read_file, read_setting, toml_value
@@ -93,7 +93,7 @@ class Config:
                 parse_bytes(self.budget)
             except ValueError as error:
                 raise ValueError(f"budget = {error}") from None
-        check_averaging(self.method_name, self.fleet.averaging)
+        self.method.check_averaging(self.fleet.averaging)
 
 
 TOP_KEYS = tuple(f.name for f in fields(Config) if f.name not in ("method_name", "method", "data", "fleet"))
@@ -162,17 +162,20 @@ def parse_bytes(text: str) -> int:
 
 
 def find_method(name: str, where: str = "") -> type[Algorithm]:
-    if name not in METHODS:
-        close = difflib.get_close_matches(name.lower(), METHODS, n=3, cutoff=0.5)
-        closest = f"  Closest: {', '.join(close)}." if close else ""
-        raise ConfigError("E110", f'unknown method "{name}".{closest}  All: laconic list methods', where)
+    """By name, or from elsewhere as package.module:Class."""
     try:
         return load_method(name)
+    except KeyError:
+        close = difflib.get_close_matches(name.lower(), [*METHODS, *installed_methods()], n=3, cutoff=0.5)
+        closest = f"  Closest: {', '.join(close)}." if close else ""
+        own = "  One of your own: module:Class."
+        raise ConfigError("E110", f'unknown method "{name}".{closest}  All: laconic list methods.{own}', where) from None
+    except ValueError as error:
+        raise ConfigError("E110", f"method {error}", where) from error
     except ImportError as error:
-        extra = METHODS[name].extra
-        if not extra:
+        if name not in METHODS or not METHODS[name].extra:
             raise
-        raise lacking(f'method "{name}"', extra, error) from error
+        raise lacking(f'method "{name}"', METHODS[name].extra, error) from error
 
 
 def check_fleet(name: str) -> None:
@@ -292,13 +295,6 @@ def render_line(setting: str, comment: str) -> list[str]:
     if len(setting) + len(comment) < MAX_COLUMNS - 4:
         return [f"{setting}  # {comment}"]
     return [*textwrap.wrap(comment, MAX_COLUMNS, initial_indent="# ", subsequent_indent="# "), setting]
-
-
-def check_averaging(method: str, how: str) -> None:
-    possible = AVERAGINGS.get(method, ("mean",))
-    if how not in possible:
-        able = f"it can do {' or '.join(possible)}" if len(possible) > 1 else "it does not heed it (docs/deploy.md)"
-        raise ValueError(f'fleet.averaging = "{how}" is not for {method}: {able}')
 
 
 def check_least(key: str, value: int, least: int) -> None:

@@ -1,5 +1,6 @@
 """BiFL, everything in full: networks whose weights are signs, the mean of the latent weights behind them.
 
+paper   Communication-Efficient Federated Learning With Binary Neural Networks, 2021
 round   sampled clients get the latent weights, train them as signs and send how they changed
 merge   the mean change, by examples, is added
 sent    down: the latent weights, to whom lacks the latest; up: their change
@@ -23,8 +24,6 @@ from laconic.networks.binary import binarize, binary_part, fit_binary
 
 class BiFLFull(SharedPart):
     name = "bifl-full"
-    paper = "Communication-Efficient Federated Learning With Binary Neural Networks, 2021"
-    travels = "down: the latent weights of a binary network; up: how training changed them"
 
     drop_every: int = 30  # rounds after which the rate falls to 0.4, and after as many again to 0.2 of what it was
     training: Training = TRAINING

@@ -1,5 +1,6 @@
 """BiFL, likeliest weights: networks whose weights are signs, and how many clients voted for each sign.
 
+paper   Communication-Efficient Federated Learning With Binary Neural Networks, 2021
 round   sampled clients make out the likeliest latent weights of their own and the votes, train, and send their signs
 merge   for each weight, how many voted for +1
 sent    down: these numbers, to whom lacks the latest; up: a client's signs, a bit for each weight
@@ -30,8 +31,6 @@ class Votes(Message, paper_bits={"n_plus": lambda n: n.size * math.log2(1 + n.ma
 
 class BiFLML(BinaryVotes):
     name = "bifl-ml"
-    paper = "Communication-Efficient Federated Learning With Binary Neural Networks, 2021"
-    travels = "up: a binary network; down: the votes for each weight"
 
     gain: float = 1.75  # of what the votes make of a latent weight (sigma)
 

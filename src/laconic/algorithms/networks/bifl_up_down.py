@@ -1,5 +1,6 @@
 """BiFL, a bit both ways: networks whose weights are signs, and the majority of the clients' signs.
 
+paper   Communication-Efficient Federated Learning With Binary Neural Networks, 2021
 round   sampled clients mix the majority into the latent weights behind their signs, train, and send their signs
 merge   sign by sign, the majority, each client counting alike
 sent    down: the majority, to whom lacks the latest; up: a client's signs; a bit for each weight
@@ -23,8 +24,6 @@ class Majority(Message):
 
 class BiFLUpDown(BinaryVotes):
     name = "bifl-updown"
-    paper = "Communication-Efficient Federated Learning With Binary Neural Networks, 2021"
-    travels = "up: a binary network; down: the majority"
 
     mix: float = 0.2  # share of the majority's sign in the latent weights that a client goes on with (sigma)
 

@@ -1,5 +1,6 @@
 """DisPFL: sparse networks, each with a mask of its own, that clients hand to each other; there is no server's model.
 
+paper   DisPFL: Towards Communication-Efficient Personalized Federated Learning via Decentralized Sparse Training, 2022
 round   sampled clients sit in a random circle; each hears the next few, takes the mean of every parameter over those
         that have it, keeps those of its own mask, trains them, then swaps the smallest for those with most gradient
 sent    to each neighbour: the kept parameters and where they are
@@ -44,11 +45,6 @@ class Client:
 
 class DisPFL(Algorithm):
     name = "dispfl"
-    paper = (
-        "DisPFL: Towards Communication-Efficient Personalized Federated Learning via Decentralized Sparse "
-        "Training, 2022"
-    )
-    travels = "to each neighbour: the kept half of the parameters and where they are"
 
     density: float = 0.5  # share of the weights that are kept, more of small tensors than of large ones
     n_neighbours: int = 10  # clients that each hears, and is heard by

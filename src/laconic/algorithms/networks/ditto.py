@@ -1,5 +1,6 @@
 """Ditto: FedAvg, and beside it a network for each client that is pulled towards the common one.
 
+paper   Ditto: Fair and Robust Federated Learning Through Personalization, 2021
 round   sampled clients get the common network, train their own one, pulled to what came, then the common one, and send
         how that changed
 merge   the mean change, by examples, is added
@@ -16,8 +17,6 @@ from laconic.networks import Network, Training
 
 class Ditto(TwoNetworks):
     name = "ditto"
-    paper = "Ditto: Fair and Robust Federated Learning Through Personalization, 2021"
-    travels = "down: the network; up: how training changed it"
 
     training: Training = Training()
     pull: float = 0.1  # of the common network on the client's own (mu, lambda in the paper)

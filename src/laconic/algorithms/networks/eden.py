@@ -1,5 +1,6 @@
 """EDEN: a client's change, rotated at random and then rounded to a few levels, with a scale that makes the mean true.
 
+paper   EDEN: Communication-Efficient and Robust Distributed Mean Estimation for Federated Learning, 2022
 round   sampled clients get the network, train it, rotate its change, and send the nearest level for each entry
 merge   the server turns the levels back, and adds the mean of these changes, by examples
 sent    down: the network, to whom lacks the latest; up: some bits for each rotated entry, and a scale
@@ -29,8 +30,6 @@ class Rotated(Message, paper_bits={"scale": 32}, is_afresh=True):
 
 class Eden(CodedChange):
     name = "eden"
-    paper = "EDEN: Communication-Efficient and Robust Distributed Mean Estimation for Federated Learning, 2022"
-    travels = "up: a rotated change in 1 to 4 bits an entry; down: the network"
 
     bits: int = 1  # for each entry of a change; 1 to 4
     training: Training = Training(rate=0.05, batch=64, steps=10, statistics="local")

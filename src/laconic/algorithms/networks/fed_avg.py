@@ -1,5 +1,6 @@
 """FedAvg: one network for all, the mean of what each client makes of it.
 
+paper   Communication-Efficient Learning of Deep Networks from Decentralized Data, 2017
 round   sampled clients get the network, train it on their own examples and send how it changed
 merge   the mean change, by examples, is added
 sent    down: the network, to whom lacks the latest; up: its change
@@ -13,8 +14,6 @@ class FedAvg(SharedPart):
     """Nothing but the shape: the shared part is the whole network."""
 
     name = "fedavg"
-    paper = "Communication-Efficient Learning of Deep Networks from Decentralized Data, 2017"
-    travels = "down: the network; up: how training changed it"
 
     training: Training = Training()
     tested: Tested = "averaged"  # with the latest mean, or as last trained, before it was averaged

@@ -1,5 +1,6 @@
 """FedAvg-FT (FedAvg++): FedAvg, and each client tunes the network before it is tested.
 
+paper   none: FedAvg, then local fine-tuning (FedAvg++)
 round   sampled clients get the network, train it on their own examples and send how it changed
 merge   the mean change, by examples, is added
 test    every client gets the network and trains a copy, as long as in a round, to be tested with
@@ -14,8 +15,6 @@ from laconic.networks import Network, Training
 
 class FedAvgFT(TunedNetwork):
     name = "fedavg-ft"
-    paper = "none: FedAvg, then local fine-tuning (FedAvg++)"
-    travels = "down: the network; up: how training changed it"
 
     training: Training = Training()
 

@@ -1,5 +1,6 @@
 """FedBABU: one body for all, learned under a head that never changes; each client tunes both before it is tested.
 
+paper   FedBABU: Towards Enhanced Representation for Federated Image Classification, 2022
 round   sampled clients get the body, train it under the head that all started with and send how it changed
 merge   the mean change, by examples, is added
 test    every client gets the body and trains a copy of the network, body and head, to be tested with
@@ -16,8 +17,6 @@ from laconic.networks import Network, Part, Spec, Training
 
 class FedBABU(TunedNetwork):
     name = "fedbabu"
-    paper = "FedBABU: Towards Enhanced Representation for Federated Image Classification, 2022"
-    travels = "down: the body; up: how training changed it"
 
     training: Training = Training()
     tune_epochs: int = 10  # before a test

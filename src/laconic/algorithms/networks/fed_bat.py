@@ -1,5 +1,6 @@
 """FedBAT: changes are learned as signs: in the later local steps the network is the received one plus a binary change.
 
+paper   FedBAT: Communication-Efficient Federated Learning via Learnable Binarization, 2024
 round   sampled clients get the network, train it as usual for a while, then its change as signs times a size per layer
 merge   the mean of the binary changes, by examples, is added
 sent    down: the network, to whom lacks the latest; up: a bit for each weight, a size for each layer
@@ -32,8 +33,6 @@ class BinaryChange(Message, paper_bits={"sizes": 32}, is_afresh=True):
 
 class FedBAT(CodedChange):
     name = "fedbat"
-    paper = "FedBAT: Communication-Efficient Federated Learning via Learnable Binarization, 2024"
-    travels = "up: signs of a change, a size for each layer; down: the network"
 
     warm: float = 0.5  # share of the local steps before changes become binary (phi)
     training: Training = Training(rate=0.05, batch=64, steps=10, statistics="local")

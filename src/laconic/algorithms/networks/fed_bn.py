@@ -1,5 +1,6 @@
 """FedBN: one network for all, but for its batch normalisations, which fit each client's own inputs.
 
+paper   FedBN: Federated Learning on Non-IID Features via Local Batch Normalization, 2021
 round   sampled clients get all else, train everything and send how all else changed
 merge   the mean change, by examples, is added
 sent    down: what is no batch normalisation, to whom lacks the latest; up: its change
@@ -13,8 +14,6 @@ from laconic.networks import Part, Spec, Training, find_part, layout
 
 class FedBN(SharedPart):
     name = "fedbn"
-    paper = "FedBN: Federated Learning on Non-IID Features via Local Batch Normalization, 2021"
-    travels = "down: all but batch normalisations; up: how training changed it"
 
     training: Training = Training(model="resnet-small")
     tested: Tested = "averaged"  # with the latest mean, or as last trained, before it was averaged

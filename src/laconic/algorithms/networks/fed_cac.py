@@ -1,5 +1,7 @@
 """FedCAC: everyone sends its whole network, and says which half of each layer is critical to it.
 
+paper   Bold but Cautious: Unlocking the Potential of Personalized Federated Learning through Cautiously Aggressive
+        Collaboration, 2023
 round   sampled clients train, and score each parameter by its size times its change
 merge   critical parameters: mean over clients that find much the same critical, fewer and fewer of them, none in the
         end; the others: mean over everyone
@@ -29,11 +31,6 @@ class Upload(Message, is_afresh=True):
 
 class FedCAC(CriticalParameters):
     name = "fedcac"
-    paper = (
-        "Bold but Cautious: Unlocking the Potential of Personalized Federated Learning through Cautiously "
-        "Aggressive Collaboration, 2023"
-    )
-    travels = "up: the network, and which half of it is critical; down: the mix"
 
     def part(self, spec: Spec) -> Part:
         """All that is trained."""

@@ -1,5 +1,6 @@
 """FedDistill: clients agree on what logits an example of a class should get.
 
+paper   Federated Knowledge Distillation, 2020
 round   sampled clients train, held to the class's mean logits, and send their own mean logits of each class they have
 merge   the mean over clients of what came
 sent    down: mean logits of all classes, to whom lacks the latest; up: those of the classes held
@@ -25,8 +26,6 @@ from laconic.wire import Message
 
 class FedDistill(ClassTargets):
     name = "feddistill"
-    paper = "Federated Knowledge Distillation, 2020"
-    travels = "up: mean logits of each class held; down: their means over clients"
 
     pull: float = 1.0  # gamma: of the cross-entropy with the class's mean logits
 

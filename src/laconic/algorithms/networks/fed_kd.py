@@ -1,5 +1,6 @@
 """FedKD: as FML, with hidden features taught too, and a common network that travels as thin matrices.
 
+paper   Communication-efficient federated learning via knowledge distillation, 2022
 round   sampled clients get the common network, train it and their own together, and send the common one
 merge   the mean of the networks that came, by examples
 sent    both ways: the common network, each layer by as many singular values as hold a share of its energy; the share
@@ -55,8 +56,6 @@ class Client:
 
 class FedKD(Algorithm):
     name = "fedkd"
-    paper = "Communication-efficient federated learning via knowledge distillation, 2022"
-    travels = "both ways: a network that all clients train beside their own, as thin matrices"
 
     training: Training = Training(rate=0.01, batch=32)
     models: tuple[str, ...] = ()  # of own networks, taken by clients in turn; none: training.model

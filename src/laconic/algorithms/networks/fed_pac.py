@@ -1,5 +1,6 @@
 """FedPAC: one body for all, aligned by common prototypes; each client's head is a mixture of everyone's.
 
+paper   Personalized Federated Learning with Feature Alignment and Classifier Collaboration, 2023
 round   sampled clients get body and prototypes, describe their features, train their head, then the body, pulled to the
         prototypes, and send how the body changed, their head, their prototypes and the description
 merge   the mean change, by examples, is added; prototypes are averaged by examples of the class; who sent a head gets a
@@ -56,8 +57,6 @@ class Server(weights.Server):
 
 class FedPAC(SharedVector):
     name = "fedpac"
-    paper = "Personalized Federated Learning with Feature Alignment and Classifier Collaboration, 2023"
-    travels = "down: body, prototypes, head; up: the body's change, head, prototypes, mean features"
 
     training: Training = Training(rate=0.01, momentum=0.5, decay=5e-4, epochs=5)  # of the body
     head_epochs: int = 1

@@ -1,5 +1,6 @@
 """FedPer: one body for all, a head for each.
 
+paper   Federated Learning with Personalization Layers, 2019
 round   sampled clients get the body, train it together with their own head and send how the body changed
 merge   the mean change, by examples, is added
 sent    down: the body, to whom lacks the latest; up: its change
@@ -11,8 +12,6 @@ from laconic.networks import Part, Spec, Training, find_part
 
 class FedPer(SharedPart):
     name = "fedper"
-    paper = "Federated Learning with Personalization Layers, 2019"
-    travels = "down: the body; up: how training changed it"
 
     training: Training = Training()
     tested: Tested = "averaged"  # with the latest mean, or as last trained, before it was averaged

@@ -1,5 +1,6 @@
 """FedProto: clients with networks of any kind agree on where each class lies among their features.
 
+paper   FedProto: Federated Prototype Learning across Heterogeneous Clients, 2022; sparse and private prototypes
 round   sampled clients train, held to the targets, and send the mean features of each class they have
 merge   a class's target is the mean of what came; with ppa, the sum of all sums times K/n
 sent    down: targets, to whom lacks the latest; up: means of classes held, some dimensions of them with cps_dims
@@ -20,8 +21,6 @@ from laconic.networks.prototypes import sum_features
 
 class FedProto(Prototyping):
     name = "fedproto"
-    paper = "FedProto: Federated Prototype Learning across Heterogeneous Clients, 2022; sparse and private prototypes"
-    travels = "up: mean features of each class held, some dimensions with cps_dims; down: their means over clients"
 
     averagings = EVERY_AVERAGING
 

@@ -1,5 +1,6 @@
 """FedPURIN: clients send only the parameters that their loss would miss most, half of each layer.
 
+paper   FedPURIN: Programmed Update and Reduced INformation for Sparse Personalized Federated Learning, 2025
 round   sampled clients train, score each parameter by how much its loss would change without it, and send the best
 merge   critical parameters: mean over clients that find much the same critical, fewer and fewer of them, none in the
         end; the others: mean over everyone, where what was not sent counts as 0
@@ -37,8 +38,6 @@ class Server(critical.Server):
 
 class FedPURIN(CriticalParameters):
     name = "fedpurin"
-    paper = "FedPURIN: Programmed Update and Reduced INformation for Sparse Personalized Federated Learning, 2025"
-    travels = "up: the critical half of the parameters and where they are; down: the mix, where it is not 0"
 
     # a parameter's score is its size times: the last mini-batch's gradient, or how much the round's training changed it
     pull: Literal["gradient", "change"] = "gradient"

@@ -1,5 +1,6 @@
 """FedRep: one body for all, a head for each, trained one after the other.
 
+paper   Exploiting Shared Representations for Personalized Federated Learning, 2021
 round   sampled clients get the body, fit their own head to it, then the body to the head, and send how the body changed
 merge   the mean change, by examples, is added
 sent    down: the body, to whom lacks the latest; up: its change
@@ -15,8 +16,6 @@ from laconic.networks import Network, Part, Spec, Training
 
 class FedRep(SharedPart):
     name = "fedrep"
-    paper = "Exploiting Shared Representations for Personalized Federated Learning, 2021"
-    travels = "down: the body; up: how training changed it"
 
     training: Training = Training()  # its epochs are the body's
     head_epochs: int = 10  # of the head, with the body as received

@@ -1,5 +1,6 @@
 """FedSelect: the parameters that training moves most become the client's own, more of them every few rounds.
 
+paper   FedSelect: Personalized Federated Learning with Customized Selection of Parameters for Fine-Tuning, 2024
 round   sampled clients train their own and their shared parameters in turn, an epoch each, and send the shared ones
 merge   each parameter: mean over the clients with whom it is shared
 sent    down and up: what is shared with the client; up, when it changed: which that is
@@ -50,8 +51,6 @@ class Client:
 
 class FedSelect(Algorithm):
     name = "fedselect"
-    paper = "FedSelect: Personalized Federated Learning with Customized Selection of Parameters for Fine-Tuning, 2024"
-    travels = "down and up: the parameters that are still shared with the client, fewer every few rounds"
 
     every: int = 3  # rounds of a client from one choice of new own parameters to the next
     growth: float = 0.25  # share of a weight tensor's shared parameters that become its own then

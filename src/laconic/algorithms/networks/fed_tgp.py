@@ -1,5 +1,6 @@
 """FedTGP: as FedProto, with targets that the server trains to lie apart.
 
+paper   FedTGP: Trainable Global Prototypes with Adaptive-Margin-Enhanced Contrastive Learning, 2024
 round   sampled clients train, held to the targets, and send the mean features of each class they have
 merge   a small network at the server learns targets near the means of their class, and by a margin far from all others
 sent    down: targets, to whom lacks the latest; up: means of classes held, some dimensions of them with cps_dims
@@ -28,8 +29,6 @@ class Server:
 
 class FedTGP(Prototyping):
     name = "fedtgp"
-    paper = "FedTGP: Trainable Global Prototypes with Adaptive-Margin-Enhanced Contrastive Learning, 2024"
-    travels = "up: mean features of each class held, some dimensions with cps_dims; down: targets trained at the server"
 
     margin: float = 100.0  # tau: never more than this between classes
     server_epochs: int = 100  # over what came, each round

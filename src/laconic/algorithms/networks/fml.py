@@ -1,5 +1,6 @@
 """FML: every client trains a network of its own kind beside a common one, and the two teach each other.
 
+paper   Federated Mutual Learning, 2020
 round   sampled clients get the common network, train it and their own together, and send how the common one changed
 merge   the plain mean of the changes is added
 sent    down: the common network, to whom lacks the latest; up: its change. Own networks never leave
@@ -33,8 +34,6 @@ class Client:
 
 class FML(SharedVector):
     name = "fml"
-    paper = "Federated Mutual Learning, 2020"
-    travels = "both ways: a network that all clients train beside their own"
 
     training: Training = Training(rate=0.01, batch=32)
     models: tuple[str, ...] = ()  # of own networks, taken by clients in turn; none: training.model

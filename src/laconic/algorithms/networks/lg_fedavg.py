@@ -1,5 +1,6 @@
 """LG-FedAvg: a body for each, of any kind, and one head for all.
 
+paper   Think Locally, Act Globally: Federated Learning with Local and Global Representations, 2020
 round   sampled clients get the head, train it together with their own body and send how the head changed
 merge   the mean change, by examples, is added
 sent    down: the head, to whom lacks the latest; up: its change
@@ -14,8 +15,6 @@ from laconic.networks import Part, Spec, Training, find_part
 
 class LGFedAvg(SharedPart):
     name = "lg-fedavg"
-    paper = "Think Locally, Act Globally: Federated Learning with Local and Global Representations, 2020"
-    travels = "down: the head; up: how training changed it"
 
     training: Training = Training()
     models: tuple[str, ...] = ()  # taken by clients in turn, e.g. ["resnet8", "mobilenetv2"]; none: training.model

@@ -1,5 +1,6 @@
 """OBCSAA: the largest entries of a client's change, as signs of a sketch from which the server makes them out again.
 
+paper   1-Bit Compressive Sensing for Efficient Federated Learning Over the Air, 2021
 round   sampled clients get the network, train it, and send the signs of a sketch of the largest entries of its change
 merge   of the mean of the signs, by examples, the server makes out a sparse change (binary iterative hard thresholding)
 sent    down: the network, to whom lacks the latest; up: a bit for each row of the sketch, and the change's length
@@ -31,8 +32,6 @@ class Measured(Message, is_afresh=True):
 
 class OBCSAA(CodedChange):
     name = "obcsaa"
-    paper = "1-Bit Compressive Sensing for Efficient Federated Learning Over the Air, 2021"
-    travels = "up: signs of a sketch of a change's largest entries; down: the network"
 
     share: float = 0.1  # rows of the sketch for each weight of the network
     kept: float = 0.01  # share of the entries of a change that count, the largest

@@ -1,5 +1,6 @@
 """OBDA: signs of gradients up, their majority down; every client keeps the same network by taking the same steps.
 
+paper   One-Bit Over-the-Air Aggregation for Communication-Efficient Federated Edge Learning, 2021
 round   sampled clients take the steps that they missed, and send the signs of a gradient
 merge   sign by sign, the majority; the network takes a step of one size against it, at both ends
 sent    down: the majorities that the client missed, a bit for each weight; up: the signs of its gradient
@@ -52,8 +53,6 @@ class Client:
 
 class OBDA(Algorithm):
     name = "obda"
-    paper = "One-Bit Over-the-Air Aggregation for Communication-Efficient Federated Edge Learning, 2021"
-    travels = "up: signs of a gradient; down: their majority"
 
     training: Training = Training(rate=0.001, batch=64, steps=1, statistics="local")
 

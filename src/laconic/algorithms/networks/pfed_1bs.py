@@ -1,5 +1,7 @@
 """pFed1BS: every client has a network of its own; all they share is the signs of a sketch of it.
 
+paper   pFed1BS: Personalized Federated Learning with Bidirectional Communication Compression via One-Bit Random
+        Sketching, 2026
 round   sampled clients get the consensus, train their own networks and are drawn to those whose sketch has its signs
 merge   sign by sign, the majority of the sketches' signs, by examples
 sent    down: the consensus; up: the signs of a client's sketch; a bit for each of the sketch's rows
@@ -42,11 +44,6 @@ class Server:
 
 class PFed1BS(Algorithm):
     name = "pfed1bs"
-    paper = (
-        "pFed1BS: Personalized Federated Learning with Bidirectional Communication Compression via One-Bit Random "
-        "Sketching, 2026"
-    )
-    travels = "up: the signs of a sketch of a client's own network; down: their majority"
 
     share: float = 0.1  # rows of the sketch for each weight of the network (m/n)
     halve_every: int = 0  # rounds after which the sketch has half as many rows; 0: never

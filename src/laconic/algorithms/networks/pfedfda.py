@@ -1,5 +1,6 @@
 """pFedFDA: one body for all; each client's head is the best classifier of Gaussian features, somewhere between its own
 Gaussians and the common ones.
+paper   pFedFDA: Personalized Federated Learning via Feature Distribution Adaptation, 2024
 
 round   sampled clients get body and common Gaussians, train the body under the head that follows from these, mix the
         Gaussians of their own features into the common ones as cross-validation says, and send how the body changed and
@@ -72,8 +73,6 @@ class Client:
 
 class PFedFDA(SharedVector):
     name = "pfedfda"
-    paper = "pFedFDA: Personalized Federated Learning via Feature Distribution Adaptation, 2024"
-    travels = "down: body, class means, covariance; up: the body's change, class means, covariance"
 
     training: Training = Training()
     ridge: float = 1.0  # added to the variances of a client's features

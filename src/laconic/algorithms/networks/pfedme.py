@@ -1,5 +1,6 @@
 """pFedMe: the common network is trained through each client's own, which may leave it at a price.
 
+paper   Personalized Federated Learning with Moreau Envelopes, 2020
 round   sampled clients get the common network; for each mini-batch they fit their own one, pulled to their copy of the
         common one, and move the copy towards it; they send how the copy changed
 merge   the mean change, by examples, times `blend` is added
@@ -18,8 +19,6 @@ from laconic.networks import Network, Training, sgd
 
 class PFedMe(TwoNetworks):
     name = "pfedme"
-    paper = "Personalized Federated Learning with Moreau Envelopes, 2020"
-    travels = "down: the network; up: how training changed it"
 
     training: Training = Training()  # its rate is that of the client's own network
     pull: float = 15.0  # of the copy on the client's own network (lambda)

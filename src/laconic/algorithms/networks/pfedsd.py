@@ -1,5 +1,6 @@
 """pFedSD: FedAvg, but a client also learns from the network that it had after its previous training.
 
+paper   Personalized Edge Intelligence via Federated Self-Knowledge Distillation, 2022
 round   sampled clients get the common network, train it, also to answer as their previous one did, keep the result and
         send how it changed
 merge   the mean change, by examples, is added
@@ -33,8 +34,6 @@ class Client:
 
 class PFedSD(SharedVector):
     name = "pfedsd"
-    paper = "Personalized Edge Intelligence via Federated Self-Knowledge Distillation, 2022"
-    travels = "down: the network; up: how training changed it"
 
     training: Training = Training()
     distil: float = 0.5  # weight of the teacher's answers beside the labels (lambda)

@@ -1,5 +1,6 @@
 """Separate: every client trains a network of its own and shares nothing; the control of all methods on networks.
 
+paper   none: the control without sharing
 round   sampled clients train
 sent    nothing
 """
@@ -24,8 +25,6 @@ class Server:
 
 class Separate(Algorithm):
     name = "separate"
-    paper = "none: the control without sharing"
-    travels = "nothing"
 
     training: Training = Training()
     models: tuple[str, ...] = ()  # taken by clients in turn; none: training.model

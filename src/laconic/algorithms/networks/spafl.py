@@ -1,5 +1,6 @@
 """SpaFL: only a threshold for each filter or neuron travels; weights never leave the client.
 
+paper   SpaFL: Communication-Efficient Federated Learning with Sparse Models and Low Computational Overhead, 2024
 round   sampled clients train weights and thresholds; a filter whose weights are smaller on average than its threshold
         is cut out
 merge   the mean of the thresholds; everyone moves its weights by what the thresholds moved
@@ -42,8 +43,6 @@ class Client:
 
 class SpaFL(Algorithm):
     name = "spafl"
-    paper = "SpaFL: Communication-Efficient Federated Learning with Sparse Models and Low Computational Overhead, 2024"
-    travels = "up and down: a threshold for each filter or neuron"
 
     push: float = 1.5e-4  # how much thresholds are drawn upwards, for sparsity (alpha)
     clip: float = 3.0  # longest gradient, of weights and thresholds together; longer ones are shortened

@@ -1,5 +1,6 @@
 """zSignFed (z-SignFedAvg): the signs of a client's change, after noise that makes their mean tell its size.
 
+paper   z-SignFedAvg: A Unified Stochastic Sign-Based Compression for Federated Learning, 2024
 round   sampled clients get the network, train it, add noise to its change in units of the learning rate, send the signs
 merge   the mean of the signs, by examples, times what the noise makes a sign worth, is added
 sent    down: the network, to whom lacks the latest; up: a bit for each weight
@@ -29,8 +30,6 @@ class Signs(Message, is_afresh=True):
 
 class ZSignFed(CodedChange):
     name = "zsignfed"
-    paper = "z-SignFedAvg: A Unified Stochastic Sign-Based Compression for Federated Learning, 2024"
-    travels = "up: signs of a change after noise; down: the network"
 
     noise: float = 0.05  # its size, where a change is a sum of gradients (sigma)
     shape: Literal["normal", "uniform"] = "normal"  # of the noise: z = 1 or infinite; uniform is from -noise to noise

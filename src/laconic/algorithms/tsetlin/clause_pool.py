@@ -1,8 +1,10 @@
 """clausepool: clients put their best clauses side by side and learn together what each clause says of every class.
 
+paper   none: Laconic's own, see docs/methods/clausepool.md
 round   a client met for the first time trains a machine of its own and offers its best clauses of each class it holds;
         all sampled get the clauses they lack and the head's rows of their classes, and send back a change of these rows
 merge   clauses: none, they are kept as they came; rows: mean change over those who hold the class, with momentum
+sent    up: a few clauses once, then 4-bit changes of a linear head; down: everyone's clauses once, then the head
 guess   logits of the head + so much of those of a private head on the client's own clauses as served all best; to both
         the log of the client's own class shares is added
 """
@@ -43,10 +45,6 @@ class Change(Message):
 
 class ClausePool(MachineMethod):
     name = "clausepool"
-    paper = "none: Laconic's own, see docs/methods/clausepool.md"
-    travels = (
-        "up: a few clauses once, then 4-bit changes of a linear head; down: everyone's clauses once, then the head"
-    )
     averagings = ("mean", "clipped")
     budget_knob = ("precision", "n_offered")
 

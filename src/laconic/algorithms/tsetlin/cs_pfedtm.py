@@ -1,8 +1,11 @@
 """CS-pFedTM: a private and a shared Tsetlin Machine each; the more alike the clients, the more clauses are shared.
 
+paper   CS-pFedTM: Communication-Efficient and Similarity-Based Personalized Federated Learning with Tsetlin Machine
 start   sampled clients train a small reference machine and say which clauses it uses: the split follows from these
 round   sampled clients train both machines and send the shared one's weights, the two best its include bits too
 merge   weights: mean by examples, blended with the old; include bits: OR of the two; everyone gets the shared machine
+sent    up: weights of the shared machine, from the two best clients its include bits too; down: the merged one; at the
+        start, up: which clauses of the reference machine are used
 """
 
 from collections.abc import Mapping
@@ -60,13 +63,6 @@ class Server:
 
 class CSpFedTM(SplitMethod):
     name = "cs-pfedtm"
-    paper = (
-        "CS-pFedTM: Communication-Efficient and Similarity-Based Personalized Federated Learning with Tsetlin Machine"
-    )
-    travels = (
-        "first, up: which clauses of a small machine are used; then, up: weights of the shared machine, and its "
-        "include bits from the 2 best clients; down: the merged one"
-    )
     averagings = EVERY_AVERAGING
 
     threshold: int = 150  # T: votes beyond which a class needs no more training

@@ -1,8 +1,10 @@
 """FedTM: one Tsetlin Machine for all, merged clause by clause.
 
+paper   FedTM: Memory and Communication Efficient Federated Learning with Tsetlin Machine, 2023
 round   sampled clients train; all send their clause weights, the clients richest in a class its include bits too
 merge   weights: mean by examples, blended with the old ones; include bits: OR of the two richest clients'
-sent    down to everyone: the merged weights and include bits, from which each rebuilds its automata
+sent    up: clause weights, and include bits of the clients richest in a class; down: the merged ones, to everyone, from
+        which each rebuilds its automata
 """
 
 from collections.abc import Sequence
@@ -57,8 +59,6 @@ class Client:
 
 class FedTM(MergedMethod):
     name = "fedtm"
-    paper = "FedTM: Memory and Communication Efficient Federated Learning with Tsetlin Machine, 2023"
-    travels = "up: clause weights, and include bits from the 2 clients richest in a class; down: the merged machine"
     averagings = EVERY_AVERAGING
     budget_knob = "n_clauses"
 

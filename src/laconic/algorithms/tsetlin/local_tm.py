@@ -1,5 +1,6 @@
 """local-tm: every client trains a Tsetlin Machine of its own and shares nothing.
 
+paper   none: the control without sharing
 round   sampled clients train on their own examples
 sent    nothing
 why     the control: what sharing must beat
@@ -29,8 +30,6 @@ class Client:
 
 class LocalTM(MachineMethod):
     name = "local-tm"
-    paper = "none: the control without sharing"
-    travels = "nothing"
 
     epochs: int = 10  # local epochs a round
     own_negatives: bool = False  # clauses learn to tell apart, and choose among, only the classes a client holds

@@ -1,8 +1,9 @@
 """TPFL: clients that are surest of the same class share how their clauses vote on it.
 
+paper   TPFL: Tsetlin-Personalized Federated Learning with Confidence-Based Clustering, 2024
 round   sampled clients train coalesced machines; each sends its surest class and the weights of its clauses for it
 merge   each class named: mean of its centre so far, with one vote, and of the weights that came
-sent    down to those who named the class: its centre, which takes the place of their own weights for it
+sent    up: a class, and the clause weights for it; down, to those who named it: its centre, in place of their weights
 """
 
 from dataclasses import dataclass, field
@@ -35,8 +36,6 @@ class Client:
 
 class TPFL(MachineMethod):
     name = "tpfl"
-    paper = "TPFL: Tsetlin-Personalized Federated Learning with Confidence-Based Clustering, 2024"
-    travels = "up: the class a client is surest of and its clause weights; down: the mean of those who named that class"
     averagings = EVERY_AVERAGING
     budget_knob = "n_clauses"
 
