@@ -209,6 +209,16 @@ def check_shape(name: str, array: NDArray[Any] | None, due: tuple[int, ...]) -> 
         raise ValueError(f"{name} has shape {None if array is None else array.shape}, {due} was due")
 
 
+def expect_shapes(**due: tuple[int, ...]) -> Callable[[Message, Message], None]:
+    """A check for Fleet.ask: of a reply's arrays by their names."""
+
+    def check(_: Message, reply: Message) -> None:
+        for name, shape in due.items():
+            check_shape(name, getattr(reply, name), shape)
+
+    return check
+
+
 def bound_bytes(messages: Iterable[Message]) -> int:
     """Most that messages of these shapes take on the wire, each behind its frame byte."""
     return sum(bound(message) + FRAME_BYTES for message in messages)

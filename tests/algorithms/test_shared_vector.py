@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from laconic.algorithms.networks.fed_avg import FedAvg
 from laconic.algorithms.networks.weights import NO_NEWS, Client, Server, Shared, Update, Weights
 from laconic.fleets.local import LocalFleet
 from laconic.networks import Spec, Training, find_part, start_vector
+from laconic.wire import Message, Sparse
 
 PART = find_part(SPEC)
 METHOD = FedAvg(TRAINING)
@@ -190,6 +192,52 @@ def test_a_reply_that_no_training_makes_is_refused_by_name_and_the_round_goes_on
         raise AssertionError(refused)
 
 
+NETWORKS = [name for name, method in METHODS.items() if ".networks." in method.where]
+SHARING = {"fedavg", "fedper", "lg-fedavg", "fedrep", "fedpac"}
+SILENT = {"separate", "dispfl"}  # nothing goes up: clients send nothing, or only to each other
+
+
+def shorten(reply: Message, field: str) -> Message:
+    value = getattr(reply, field)
+    if isinstance(value, Sparse):
+        return replace(reply, **{field: Sparse(value.mask[:-1], value.values[: np.count_nonzero(value.mask[:-1])])})
+    return replace(reply, **{field: value[..., :-1]})
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in SILENT])
+def test_an_array_one_entry_short_is_refused_whatever_the_method(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind: Any = load_method(name)
+    model = "tiny_networks:TinyNorm" if name == "fedbn" else TRAINING.model
+    settings = {"n_features": 1, "cps_dims": 1} if name in ("fedproto", "fedtgp") else {}
+    statistics: Any = "shared" if name in SHARING else "local"
+    training = replace(TRAINING, model=model, steps=1, statistics=statistics)
+    if name == "fedselect":
+        training = replace(training, steps=0)
+    method = kind(training=training, **settings)
+    honest, fields = kind.train, set[str]()
+
+    def tell(field: str) -> Any:
+        @wraps(honest)
+        def train(self: Any, client: Any, message: Any, site: Any) -> Any:
+            reply = honest(self, client, message, site)
+            arrays = {f.name for f in reply.schema if isinstance(getattr(reply, f.name), np.ndarray | Sparse)}
+            fields.update(arrays)
+            return shorten(reply, field) if site.id == 1 and field in arrays else reply
+
+        return train
+
+    def count_refused(field: str) -> int:
+        monkeypatch.setattr(kind, "train", tell(field))
+        with closing(open_fleet(method)) as fleet:
+            monkeypatch.setattr(LocalFleet, "_largest", {})
+            method.run_round(method.start_server(fleet.home.task, fleet), fleet)
+            assert all(f"client 1: reply to train refused ({field}" in words for words in fleet.refused) or field == ""
+            return len(fleet.refused)
+
+    assert count_refused("") == 0
+    assert {field: count_refused(field) for field in fields} == dict.fromkeys(fields, 1)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_no_method_is_a_subclass_of_a_method(name: str) -> None:
     methods = {load_method(other) for other in METHODS}
@@ -197,7 +245,6 @@ def test_no_method_is_a_subclass_of_a_method(name: str) -> None:
     assert [parent.__name__ for parent in parents if parent in methods or parent.name] == []  # a shape has no name
 
 
-NETWORKS = [name for name, method in METHODS.items() if ".networks." in method.where]
 MEANS_ALONE = {"separate", "fedselect", "dispfl", "fedtgp", "fedpac", "pfedfda", "pfed1bs", "obda", "obcsaa"}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from laconic import networks as nn
-from laconic.networks.lowrank import Thin, fill_out, thin_out
+from laconic.networks.lowrank import Thin, check_thin, fill_out, thin_out
 
 
 def mlp(n_inputs: int = 12, n_classes: int = 4) -> tuple[nn.Layout, nn.Part, np.ndarray]:
@@ -87,3 +87,27 @@ def test_a_layer_of_zeros_is_one_pair_of_vectors() -> None:
     thin = thin_out(np.zeros(81, np.float32), layout, part, 0.95)
     assert thin.ranks.tolist() == [1]
     assert not fill_out(Thin(*thin), layout, part).any()
+
+
+@pytest.mark.parametrize(
+    ("ranks", "n_values", "words"),
+    [
+        ([0, 0, 0], 22, r"ranks has shape \(3,\), \(4,\) was expected"),
+        ([-1, 0, 0, 0], 22, "rank -1, 0 to"),
+        ([99, 0, 0, 0], 22, "rank 99, 0 to"),
+        ([0, 1, 0, 0], 22, "rank 1, 0 to 0 was expected"),
+    ],
+)
+def test_ranks_that_no_piece_has_are_refused(ranks: list[int], n_values: int, words: str) -> None:
+    layout, part, _ = mlp()
+    with pytest.raises(ValueError, match=words):
+        check_thin(Thin(np.array(ranks), np.zeros(n_values, np.float32)), layout, part)
+
+
+def test_values_must_be_as_many_as_the_ranks_take() -> None:
+    layout, part, vector = mlp()
+    for energy in (0.5, 1.0):
+        thin = thin_out(vector, layout, part, energy)
+        check_thin(thin, layout, part)
+        with pytest.raises(ValueError, match=r"values has shape"):
+            check_thin(Thin(thin.ranks, thin.values[:-1]), layout, part)

@@ -51,6 +51,20 @@ def fill_out(thin: Thin, layout: Layout, part: Part) -> Vector:
     return np.concatenate(whole).astype(np.float32)
 
 
+def check_thin(thin: Thin, layout: Layout, part: Part) -> None:
+    """ValueError unless ranks are such as pieces can have, and values as many as that takes."""
+    pieces, due = [piece for piece, _ in layout.locate(part)], 0
+    if thin.ranks.shape != (len(pieces),):
+        raise ValueError(f"ranks has shape {thin.ranks.shape}, {(len(pieces),)} was expected")
+    for piece, rank in zip(pieces, thin.ranks.tolist(), strict=True):
+        n_places, n_rows, n_columns = as_matrices(piece) if len(piece.shape) > 1 else (0, 0, 0)
+        if not 0 <= rank <= min(n_rows, n_columns):
+            raise ValueError(f"{piece.name} has rank {rank}, 0 to {min(n_rows, n_columns)} was expected")
+        due += n_places * rank * (n_rows + n_columns) if rank else piece.stop - piece.start
+    if thin.values.shape != (due,):
+        raise ValueError(f"values has shape {thin.values.shape}, {(due,)} was expected")
+
+
 def as_matrices(piece: Piece) -> tuple[int, int, int]:
     """Places of a kernel, output and input channels; a layer that is no convolution has one place."""
     n_out, n_in, *sides = piece.shape

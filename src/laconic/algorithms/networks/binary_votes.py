@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape
+from laconic.algorithm import Algorithm, Fleet, Site, Task, expect_shapes
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.algorithms.settings import check_at_least
@@ -85,12 +85,8 @@ class BinaryVotes(Algorithm):
         return VoteServer(np.zeros(binary_part(choose_spec(task, self.training)).size, np.uint16))
 
     def run_round(self, server: VoteServer, fleet: Fleet) -> None:
-        due = server.n_plus.shape
-        replies = fleet.ask(
-            self.train,
-            server.offer(fleet.sampled, *self.tell(server)),
-            check=lambda _, reply: check_shape("signs", reply.signs, due),
-        )
+        offered, check = server.offer(fleet.sampled, *self.tell(server)), expect_shapes(signs=server.n_plus.shape)
+        replies = fleet.ask(self.train, offered, check=check)
         server.acknowledge(replies)
         server.n_plus = np.sum([reply.signs for reply in replies.values()], axis=0, dtype=np.uint16)
         server.n_voters, server.version = len(replies), server.version + 1

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,17 @@ class Client:
     sent_round: int = 0
 
 
+class Upload(Protocol):
+    """What a client sends."""
+
+    @property
+    def mask(self) -> Mask:
+        """[entry of the part] whether it is critical."""
+
+    def read(self) -> Vector:
+        """[entry of the part]"""
+
+
 class CriticalParameters(Algorithm):
     keep: float = 0.5  # share of each tensor that is critical (tau)
     alone_after: int = 100  # from the round after this one critical parameters are averaged with nobody's (beta)
@@ -86,22 +97,18 @@ class CriticalParameters(Algorithm):
     def part(self, spec: Spec) -> Part:
         """What is shared."""
 
-    @abstractmethod
-    def read(self, upload: Any) -> tuple[Mask, Vector]:
-        """[entry of the part] what is critical to a client, and what it sent."""
-
     def start_client(self, task: Task, site: Site) -> Client:
         return Client(nn.build(choose_spec(task, self.training), self.training.init_seed))
 
-    def merge(self, server: Server, uploads: Mapping[ClientId, Any], fleet: Fleet) -> None:
-        overlap = measure_overlap([self.read(upload)[0] for upload in uploads.values()])
+    def merge(self, server: Server, uploads: Mapping[ClientId, Upload], fleet: Fleet) -> None:
+        overlap = measure_overlap([upload.mask for upload in uploads.values()])
         fleet.note_pairs(list(uploads), overlap=overlap)
         server.starts |= self.mix(uploads, overlap, fleet.round, fleet.averaging)
 
     def mix(
-        self, uploads: Mapping[ClientId, Any], overlap: Overlap, round: int, how: Averaging = "mean"
+        self, uploads: Mapping[ClientId, Upload], overlap: Overlap, round: int, how: Averaging = "mean"
     ) -> dict[ClientId, Start]:
-        masks, vectors = zip(*(self.read(upload) for upload in uploads.values()), strict=True)
+        masks, vectors = zip(*((upload.mask, upload.read()) for upload in uploads.values()), strict=True)
         starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down, how)
         return dict(zip(uploads, starts, strict=True))
 

@@ -14,19 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Fleet, Site, Task, check_shape, on_client
+from laconic.algorithm import Fleet, Site, Task, expect_shapes, on_client
 from laconic.algorithms.networks import critical
 from laconic.algorithms.networks.critical import Client, CriticalParameters, Server, Start
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import Part, Spec, Vector
 from laconic.networks.precision import DTYPES
-from laconic.networks.selection import Mask, pick_share
+from laconic.networks.selection import pick_share
 from laconic.wire import Bits, Floats, Message
 
 
 class Upload(Message, is_afresh=True):
     mask: Bits  # [entry of the part] is it critical
     values: Floats  # [entry of the part]
+
+    def read(self) -> Vector:
+        return self.values.astype(np.float32)
 
 
 class FedCAC(CriticalParameters):
@@ -41,17 +44,9 @@ class FedCAC(CriticalParameters):
         return Server(choose_spec(task, self.training))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        due = (self.part(server.spec).size,)
-
-        def check(_: Start, reply: Upload) -> None:
-            check_shape("mask", reply.mask, due)
-            check_shape("values", reply.values, due)
-
         starts = {client: server.starts.pop(client, critical.STAY) for client in fleet.sampled}
-        self.merge(server, fleet.ask(self.train, starts, check=check), fleet)
-
-    def read(self, upload: Upload) -> tuple[Mask, Vector]:
-        return upload.mask, upload.values.astype(np.float32)
+        due = (self.part(server.spec).size,)
+        self.merge(server, fleet.ask(self.train, starts, check=expect_shapes(mask=due, values=due)), fleet)
 
     def costliest_round(self, task: Task) -> list[Message]:
         """However many are critical, values come to the number of parameters."""

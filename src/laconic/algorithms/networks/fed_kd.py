@@ -22,7 +22,7 @@ from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.duet import Answers, diverge, fit_both
-from laconic.networks.lowrank import Thin, fill_out, thin_out
+from laconic.networks.lowrank import Thin, check_thin, fill_out, thin_out
 from laconic.wire import Floats, Ints, Message
 
 LEAST_LOSS = 1e-6
@@ -84,7 +84,11 @@ class FedKD(Algorithm):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         layout, part = nn.layout(server.spec), self.part(server.spec)
         common = Common(*thin_out(server.vector, layout, part, self.energy(fleet.round)))
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, common))
+        replies = fleet.ask(
+            self.train,
+            dict.fromkeys(fleet.sampled, common),
+            check=lambda _, reply: check_thin(Thin(reply.ranks, reply.values), layout, part),
+        )
         server.vector = self.merge(server.spec, replies.values(), fleet.averaging)
 
     def merge(self, spec: Spec, replies: Collection[Sent], how: Averaging = "mean") -> Vector:

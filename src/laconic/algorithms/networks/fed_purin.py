@@ -30,6 +30,13 @@ LARGEST_HALF = 65504.0
 class Critical(Message, is_afresh=True):
     entries: Sparse  # [entry of the part]
 
+    @property
+    def mask(self) -> Mask:
+        return self.entries.mask
+
+    def read(self) -> Vector:
+        return self.entries.dense().astype(np.float32, copy=False)
+
 
 @dataclass
 class Server(critical.Server):
@@ -62,22 +69,19 @@ class FedPURIN(CriticalParameters):
         uploads = fleet.ask(
             self.train,
             starts,
-            check=lambda _, reply: check_shape("entries", reply.entries.mask, due),
+            check=lambda _, reply: check_shape("entries", reply.mask, due),
             against=lambda client: self.expect(server.spec, sent[client], starts[client]),
         )
         self.merge(server, uploads, fleet)
         server.sent |= uploads
         fleet.note(kept=float(np.mean([up.entries.values.size / up.entries.mask.size for up in uploads.values()])))
 
-    def read(self, upload: Critical) -> tuple[Mask, Vector]:
-        return upload.entries.mask, upload.entries.dense().astype(np.float32, copy=False)
-
     def expect(self, spec: Spec, sent: Critical | None, start: Start) -> Critical:
         """What a client goes on from, if all it sent came: its next upload is coded against that."""
         if sent is None or start.values is None:
             return self.tell_all(self.part(spec).take(nn.start_vector(spec, self.training.init_seed)))
-        shared = sent.entries.dense().astype(np.float32, copy=False)
-        critical.put_start(shared, sent.entries.mask, start)
+        shared = sent.read()
+        critical.put_start(shared, sent.mask, start)
         return self.tell_all(shared)
 
     def costliest_round(self, task: Task) -> list[Message]:

@@ -8,6 +8,7 @@ sent    down and up: what is shared with the client; up, when it changed: which 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
@@ -77,7 +78,8 @@ class FedSelect(Algorithm):
         return Server(spec, nn.start_vector(spec, self.training.init_seed)[self.part(spec).mask])
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        updates = fleet.ask(self.train, {client: self.tell(server, client) for client in fleet.sampled})
+        told = {client: self.tell(server, client) for client in fleet.sampled}
+        updates = fleet.ask(self.train, told, check=partial(check_update, server.vector.size))
         for client, update in updates.items():
             if update.is_own is not None:
                 server.is_own[client] = update.is_own
@@ -174,6 +176,14 @@ class FedSelect(Algorithm):
         nn.fit(network, site.train, site.rng, self.training, adjust=freeze, epochs=1)
         still = np.flatnonzero(~trains[:n_trained])
         network.vector[still] = before[still]  # weight decay has no part in the gradient
+
+
+def check_update(n_entries: int, told: Shared, update: Update) -> None:
+    n_shared = n_entries if told.values is None else told.values.size
+    if update.is_own is not None:
+        check_shape("is_own", update.is_own, (n_entries,))
+        n_shared = n_entries - int(np.count_nonzero(update.is_own))
+    check_shape("values", update.values, (n_shared,))
 
 
 def list_weights(spec: Spec, part: Part) -> list[slice]:

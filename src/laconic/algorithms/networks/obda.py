@@ -16,7 +16,7 @@ from torch import Tensor
 
 from laconic import networks as nn
 from laconic.aggregate import majority
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, expect_shapes, on_client
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.networks import Network, Training, Vector
@@ -67,12 +67,8 @@ class OBDA(Algorithm):
         return Server(nn.start_vector(spec, self.training.init_seed)[: nn.layout(spec).n_trained])
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        due = server.weights.shape
-        gradients = fleet.ask(
-            self.train,
-            tell_missed(server, fleet.sampled),
-            check=lambda _, reply: check_shape("signs", reply.signs, due),
-        )
+        missed, check = tell_missed(server, fleet.sampled), expect_shapes(signs=server.weights.shape)
+        gradients = fleet.ask(self.train, missed, check=check)
         server.acknowledge(gradients)
         sizes = [gradient.n_examples for gradient in gradients.values()]
         vote = majority([gradient.signs for gradient in gradients.values()], sizes)

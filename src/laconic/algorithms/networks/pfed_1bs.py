@@ -17,7 +17,7 @@ from torch import Tensor
 
 from laconic import networks as nn
 from laconic.aggregate import majority
-from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithm import Algorithm, Fleet, Site, Task, expect_shapes, on_client
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Spec, Training
@@ -70,12 +70,9 @@ class PFed1BS(Algorithm):
         return Server(choose_spec(task, self.training))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        due = (self.sketch(server.spec, fleet.round).n_rows,)
-        replies = fleet.ask(
-            self.train,
-            dict.fromkeys(fleet.sampled, Consensus(server.consensus)),
-            check=lambda _, reply: check_shape("signs", reply.signs, due),
-        ).values()
+        check = expect_shapes(signs=(self.sketch(server.spec, fleet.round).n_rows,))
+        asked = dict.fromkeys(fleet.sampled, Consensus(server.consensus))
+        replies = fleet.ask(self.train, asked, check=check).values()
         server.consensus = majority([reply.signs for reply in replies], [reply.n_examples for reply in replies])
 
     def costliest_round(self, task: Task) -> list[Message]:

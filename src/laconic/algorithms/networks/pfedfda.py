@@ -25,18 +25,8 @@ from laconic.algorithms.networks import weights
 from laconic.algorithms.networks.shared_vector import SharedVector
 from laconic.algorithms.networks.weights import NO_NEWS, Update, Weights
 from laconic.algorithms.settings import check_at_least
-from laconic.networks import Network, Part, Spec, Training, Vector
-from laconic.networks.gaussians import (
-    MIN_EXAMPLES,
-    Gaussians,
-    choose_trust,
-    count_rows,
-    estimate,
-    linear_classifier,
-    mix,
-    read_triangle,
-    write_triangle,
-)  # fmt: skip
+from laconic.networks import Network, Part, Spec, Training, Vector, gaussians
+from laconic.networks.gaussians import MIN_EXAMPLES, Gaussians, count_rows, read_triangle, write_triangle
 from laconic.wire import Bits, Floats, Message
 
 LEAST_SHARE = 1e-4  # of a class that a client has no examples of
@@ -166,9 +156,9 @@ class PFedFDA(SharedVector):
     def find_gaussians(self, network: Network, common: Gaussians, site: Site) -> Gaussians:
         """Those of the client's features, mixed into the common ones."""
         features, shares = nn.outputs(network, site.train.x)[0], find_shares(site, network.spec.n_classes)
-        trust = choose_trust(features, site.train.y, common, shares, site.rng, self.ridge)
+        trust = gaussians.choose_trust(features, site.train.y, common, shares, site.rng, self.ridge)
         site.note(trust_means=trust[0], trust_covariance=trust[1])
-        return mix(estimate(features, site.train.y, common, self.ridge), common, trust)
+        return gaussians.mix(gaussians.estimate(features, site.train.y, common, self.ridge), common, trust)
 
 
 def find_shares(site: Site, n_classes: int) -> NDArray[np.float64]:
@@ -178,7 +168,7 @@ def find_shares(site: Site, n_classes: int) -> NDArray[np.float64]:
     return shares
 
 
-def write_head(network: Network, gaussians: Gaussians, shares: NDArray[np.float64]) -> None:
-    weights, biases = linear_classifier(gaussians, shares)
+def write_head(network: Network, known: Gaussians, shares: NDArray[np.float64]) -> None:
+    weights, biases = gaussians.linear_classifier(known, shares)
     network.vector = network.vector.copy()
     network.vector[network.layout.n_body : network.layout.n_trained] = np.concatenate([weights.ravel(), biases])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, mean_of
-from laconic.algorithm import Algorithm, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithm import Algorithm, Fleet, Site, Task, expect_shapes, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Training, Vector
@@ -60,11 +60,8 @@ class SpaFL(Algorithm):
         return Server(np.zeros(count_rows(choose_spec(task, self.training)), np.float32))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        replies = fleet.ask(
-            self.train,
-            dict.fromkeys(fleet.sampled, EMPTY),
-            check=lambda _, reply: check_shape("values", reply.values, server.thresholds.shape),
-        )
+        check = expect_shapes(values=server.thresholds.shape)
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), check=check)
         sent = [reply.values.astype(np.float64) for reply in replies.values()]
         server.thresholds = mean_of(sent, [1] * len(sent), fleet.averaging).astype(np.float32)
         news = Thresholds(server.thresholds.astype(DTYPES[self.training.down]))
