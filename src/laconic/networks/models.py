@@ -18,8 +18,8 @@ SMALL_IMAGE = 20  # pixels; convolutions without padding leave nothing of a smal
 class BodyAndHead(nn.Module):
     """What every model here is; one of your own needs only a forward and a last layer called head.
 
-    A forward gets float32: [example, feature], or images as torch has them, [example, channel, row, column], whose one
-    channel a grey one has too. Pixels with a known peak come as -1 to 1.
+    Its forward gets float32: [example, feature], or images [example, channel, row, column], grey ones with one channel.
+    Pixels come as -1 to 1 where their peak is known.
     """
 
     def __init__(self, body: nn.Module, input_shape: tuple[int, ...], n_classes: int) -> None:

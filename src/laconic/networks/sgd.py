@@ -49,7 +49,7 @@ class Training:
             try:
                 find_maker(self.model)  # before data are loaded
             except ValueError as error:
-                raise ValueError(f'method.training.model = "{self.model}": {error}') from error
+                raise ValueError(f"method.training.{error}") from error
         for name, least in {"epochs": 1, "steps": 0, "batch": 1, "momentum": 0, "decay": 0, "init_seed": 0}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"method.training.{name} = {getattr(self, name)} must be at least {least}")
