@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from laconic.aggregate import (
+    average,
     average_weights,
     find_donors,
     highest,
     jaccard,
-    mean_of,
     mean_of_pairs,
     richest,
     unite_states,
@@ -77,26 +77,26 @@ def test_the_mean_of_pairs_leaves_out_everyone_with_itself() -> None:
 
 
 def test_a_mean_goes_by_weight() -> None:
-    assert mean_of([np.array([0.0, 4.0]), np.array([4.0, 0.0])], [3, 1]).tolist() == [1.0, 3.0]
-    assert mean_of([np.ones(2)], [0]).tolist() == [0.0, 0.0]
+    assert average([np.array([0.0, 4.0]), np.array([4.0, 0.0])], [3, 1]).tolist() == [1.0, 3.0]
+    assert average([np.ones(2)], [0]).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("how", ["clipped", "trimmed", "median"])
-def test_one_liar_among_five_moves_a_robust_mean_little(how: str) -> None:
+@pytest.mark.parametrize("averaging", ["clipped", "trimmed", "median"])
+def test_one_liar_among_five_moves_a_robust_mean_little(averaging: str) -> None:
     honest = [np.array([[1.0, 2.0]]) + 0.1 * k for k in range(4)]
-    merged = mean_of([*honest, np.array([[1e9, -1e9]])], [1] * 5, how)
+    merged = average([*honest, np.array([[1e9, -1e9]])], [1] * 5, averaging)
     assert merged.shape == (1, 2)
     assert np.abs(merged - np.mean(honest, axis=0)).max() < 1
-    assert np.abs(mean_of([*honest, np.array([[1e9, -1e9]])], [1] * 5)).max() > 1e8
+    assert np.abs(average([*honest, np.array([[1e9, -1e9]])], [1] * 5)).max() > 1e8
 
 
-@pytest.mark.parametrize("how", ["mean", "clipped", "trimmed", "median"])
-def test_equal_vectors_have_themselves_for_a_mean(how: str) -> None:
+@pytest.mark.parametrize("averaging", ["mean", "clipped", "trimmed", "median"])
+def test_equal_vectors_have_themselves_for_a_mean(averaging: str) -> None:
     for n_vectors in (1, 2, 5):
-        assert mean_of([np.array([0.0, 3.0])] * n_vectors, [2] * n_vectors, how).tolist() == [0.0, 3.0]
+        assert average([np.array([0.0, 3.0])] * n_vectors, [2] * n_vectors, averaging).tolist() == [0.0, 3.0]
 
 
-@pytest.mark.parametrize("how", ["trimmed", "median"])
-def test_a_claim_of_many_examples_does_not_move_a_trimmed_mean_or_a_median(how: str) -> None:
+@pytest.mark.parametrize("averaging", ["trimmed", "median"])
+def test_a_claim_of_many_examples_does_not_move_a_trimmed_mean_or_a_median(averaging: str) -> None:
     vectors = [np.array([float(k)]) for k in (1, 2, 3)]
-    assert mean_of(vectors, [1, 1, 10**7], how).tolist() == [2.0]
+    assert average(vectors, [1, 1, 10**7], averaging).tolist() == [2.0]

@@ -58,7 +58,7 @@ def test_images_keep_their_shape() -> None:
     federation = FederatedClassifier("local-tm", rounds=1, settings=SMALL | {"patch": 4}, random_state=0)
     federation.fit(images[::4], labels[::4], groups[::4])
     assert federation.states_[0].machine.shape.patch_height == 4
-    with pytest.raises(ValueError, match=r"images are \(4, 8\) but \(8, 8\) was due"):
+    with pytest.raises(ValueError, match=r"images are \(4, 8\) but \(8, 8\) was expected"):
         federation.predict(images[:2, :4])
 
 

@@ -11,7 +11,9 @@ EVERY_AVERAGING: tuple[Averaging, ...] = ("mean", "clipped", "trimmed", "median"
 TRIMMED_SHARE = 0.2  # of the clients, left out at either end
 
 
-def mean_of(vectors: Sequence[NDArray[Any]], weights: Sequence[float], how: Averaging = "mean") -> NDArray[np.float64]:
+def average(
+    vectors: Sequence[NDArray[Any]], weights: Sequence[float], averaging: Averaging = "mean"
+) -> NDArray[np.float64]:
     """One vector for many, all of one shape.
 
     mean       by weight; 0 if nobody has any
@@ -19,14 +21,14 @@ def mean_of(vectors: Sequence[NDArray[Any]], weights: Sequence[float], how: Aver
     trimmed    entry by entry without the lowest and the highest fifth (one at least, of three or more)
     median     entry by entry; like trimmed it does not heed weights, which are only what clients claim
     """
-    if how == "median":
+    if averaging == "median":
         return np.asarray(np.median(np.stack(vectors).astype(np.float64), axis=0))
-    if how == "trimmed":
+    if averaging == "trimmed":
         n_cut = max(1, int(TRIMMED_SHARE * len(vectors))) if len(vectors) > 2 else 0
         ordered = np.sort(np.stack(vectors).astype(np.float64), axis=0)
         return np.asarray(ordered[n_cut : len(vectors) - n_cut].mean(axis=0))
     total = np.zeros(vectors[0].shape)
-    for vector, weight in zip(clip_long(vectors) if how == "clipped" else vectors, weights, strict=True):
+    for vector, weight in zip(clip_long(vectors) if averaging == "clipped" else vectors, weights, strict=True):
         total += weight * vector
     return total / (sum(weights) or 1)
 
@@ -47,7 +49,7 @@ def average_weights(
     blend: float,
     is_new: NDArray[np.bool_],
     is_held: NDArray[np.bool_],
-    how: Averaging = "mean",
+    averaging: Averaging = "mean",
 ) -> NDArray[np.int32]:
     """FedTM's AverageCW over clause weights [class, clause]; sizes are the clients' example counts, or [class] of them.
 
@@ -60,7 +62,7 @@ def average_weights(
         counted = [k for k, size in enumerate(per_class) if size[label]]
         if counted:  # in whole numbers, which add up exactly
             rows = [uploads[k][label].astype(np.int64) for k in counted]
-            mean[label] = np.trunc(mean_of(rows, [int(per_class[k][label]) for k in counted], how))
+            mean[label] = np.trunc(average(rows, [int(per_class[k][label]) for k in counted], averaging))
     moved = np.trunc((1 - blend) * previous + blend * mean)
     merged = np.where(is_new[:, None], mean, moved)
     return np.where(is_held[:, None], merged, previous).astype(np.int32)

@@ -178,6 +178,10 @@ class Algorithm(ABC):
             hint = f"it can do {' or '.join(able)}" if len(able) > 1 else "it does not heed it (docs/deploy.md)"
             raise ValueError(f'fleet.averaging = "{averaging}" is not for {self.name}: {hint}')
 
+    def check_task(self, task: Task) -> None:
+        """ValueError if it cannot do that task, with these settings; before anything runs."""
+        self.costliest_round(task)
+
     @abstractmethod
     def start_server(self, task: Task, fleet: Fleet) -> Any:
         """May ask: for reference rounds, sizes, masks; these belong to round 0."""
@@ -206,7 +210,7 @@ class Algorithm(ABC):
 
 def check_shape(name: str, array: NDArray[Any] | None, due: tuple[int, ...]) -> None:
     if array is None or array.shape != due:
-        raise ValueError(f"{name} has shape {None if array is None else array.shape}, {due} was due")
+        raise ValueError(f"{name} has shape {None if array is None else array.shape}, {due} was expected")
 
 
 def expect_shapes(**due: tuple[int, ...]) -> Callable[[Message, Message], None]:

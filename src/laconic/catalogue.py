@@ -5,24 +5,27 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from laconic.algorithms import METHODS
+from laconic.algorithms import METHODS, find_method, installed_methods
 
 
 def list_rows(what: str) -> list[dict[str, Any]]:
     if what in LISTS:
         return LISTS[what]()
-    if what in METHODS:
+    known = [*METHODS, *installed_methods()]
+    if what in known or ":" in what:
         return list_settings(what)
     from laconic.runs.typed_toml import ConfigError
 
-    close = difflib.get_close_matches(what, [*LISTS, *METHODS], n=1)
+    close = difflib.get_close_matches(what, [*LISTS, *known], n=1)
     hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(LISTS)} and each method by name."
     raise ConfigError("E110", f'nothing called "{what}" can be listed.  {hint}')
 
 
 def list_methods() -> list[dict[str, Any]]:
+    """Those of other packages are imported for it."""
     columns = ("name", "family", "paper", "travels", "extra")
-    return [{name: getattr(method, name) for name in columns} for method in METHODS.values()]
+    methods = [*METHODS.values(), *map(find_method, installed_methods())]
+    return [{name: getattr(method, name) for name in columns} for method in methods]
 
 
 def list_settings(method: str) -> list[dict[str, Any]]:

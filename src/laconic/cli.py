@@ -14,6 +14,7 @@ from laconic.bench import peers
 from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
 from laconic.console import carry_out, explained, show_table
 from laconic.deploy import commands as deploy
+from laconic.fleets import FLEETS
 
 if TYPE_CHECKING:
     from laconic.runs.plan import Plan
@@ -86,7 +87,10 @@ def run(
     seeds: Seeds = None,
     budget: Budget = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; several seeds: its parent. Else runs/TIME_...")] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run that was stopped.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Go on with a stopped run; --set rounds=50 prolongs one."),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -96,14 +100,16 @@ def run(
     EXP.TOML: a file made by laconic init; without it everything is at its default.
     """
     numbers = read_seeds(seeds)
-    if resume is not None and (config or settings or seeds or budget is not None or out):
-        raise typer.BadParameter("--resume goes on with the settings of its run; give it alone")
+    if resume is not None and (config or seeds or budget is not None or out):
+        raise typer.BadParameter(
+            "--resume goes on with the settings of its run; give it alone, or with --set rounds=50"
+        )
     with explained(debug=debug):
         from laconic.runs.config import read_config
         from laconic.runs.plan import check_free, plan_seeds
 
         if resume is not None:
-            plan = find_runs(resume)
+            plan = find_runs(resume, settings or ())
         else:
             plan = plan_seeds(read_config(config, read_settings(settings, budget)), numbers, out)
             for folder in plan:
@@ -142,15 +148,17 @@ def compare(
         carry_out(plan, as_json=as_json, quiet=quiet, as_list=True)
 
 
-def find_runs(folder: Path) -> Plan:
-    """The run in the folder, or those of its seeds."""
+def find_runs(folder: Path, settings: Sequence[str]) -> Plan:
+    """The run in the folder, or those of its seeds; of settings only the number of rounds can be another."""
     from laconic.runs.config import read_config
     from laconic.runs.typed_toml import ConfigError
 
     files = [folder / "config.toml"] if (folder / "config.toml").exists() else sorted(folder.glob("seed-*/config.toml"))
     if not files:
         raise ConfigError("E160", f"{folder} holds no run; a run folder has a config.toml  (ls runs)")
-    return {file.parent: read_config(file) for file in files}
+    if strangers := [setting for setting in settings if setting.partition("=")[0].strip() != "rounds"]:
+        raise ConfigError("E101", "a run goes on as it was begun; only rounds can be set anew", f"--set {strangers[0]}")
+    return {file.parent: read_config(file, settings) for file in files}
 
 
 def report(
@@ -228,6 +236,31 @@ def list_(
         if what == "methods":  # of papers a table would be too wide
             shown = [{key: row[key] for key in ("name", "family", "travels")} for row in rows]
         show_table(shown)
+
+
+def conform(
+    methods: Annotated[list[str], typer.Argument(metavar="METHOD...")],
+    fleets: Annotated[
+        str, typer.Option("--fleets", help="Which fleets, by comma: " + ", ".join(FLEETS) + ".")
+    ] = "local",
+    debug: Debug = False,
+) -> None:
+    """Try on a method what every method keeps: same bits anywhere, resumed, with replies lost, every byte counted.
+
+    METHOD: names out of laconic list methods, or module:Class of your own.
+    """
+    names = choose("fleet", fleets, list(FLEETS))
+    with explained(debug=debug):
+        from laconic.conformance import try_claims
+
+        n_broken = 0
+        for method in methods:
+            for line, holds in try_claims(method, names):
+                typer.echo(line)
+                n_broken += not holds
+        if n_broken:
+            typer.echo(f"{n_broken} of these claims do not hold", err=True)
+            raise typer.Exit(1)
 
 
 def init(
@@ -332,6 +365,7 @@ app.command("demo", epilog="Example: laconic demo")(demo)
 app.command("list", epilog="Example: laconic list fedtm")(list_)
 app.command("init", epilog="Example: laconic init exp.toml --method fedtm")(init)
 app.command("check", epilog="Example: laconic check exp.toml --set data.clients=100")(check)
+app.command("conform", epilog="Example: laconic conform my_method:MyMethod --fleets local,process")(conform)
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("report", epilog="Example: laconic report runs/first")(report)

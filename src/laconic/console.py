@@ -60,8 +60,10 @@ def explain(error: Exception) -> tuple[int, str]:
 def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool) -> None:
     """Everything planned, one after the other; results to stdout."""
     from laconic.runs.display import make_display
-    from laconic.runs.plan import go_on
+    from laconic.runs.plan import check_all, go_on
 
+    if len(plan) > 1:  # one alone is checked where it starts
+        check_all(plan)
     summaries: list[Summary] = []
     for folder, config in plan.items():
         with make_display(folder, quiet=quiet) as display:

@@ -14,9 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from laconic.algorithm import Algorithm, Examples, Task
-from laconic.algorithms import METHODS, load_method
+from laconic.algorithms import METHODS, check_method, load_method
 from laconic.data.partition import set_aside
-from laconic.runs.config import gather, method_keys
+from laconic.runs.config import gather, list_keys
 from laconic.runs.prepare import Centring
 from laconic.simulation import PlayedRound, simulate
 from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
@@ -33,7 +33,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        method: str = "fedtm",
+        method: str | type[Algorithm] = "fedtm",  # a name, "module:Class", or a class of your own
         *,
         rounds: int = 10,
         settings: Mapping[str, Any] | None = None,  # of the method, see `laconic list METHOD`
@@ -55,8 +55,6 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """X: [n, features], or images [n, height, width] or [n, height, width, channels]; groups: [n]."""
-        if self.method not in METHODS:
-            raise ValueError(f"method is {self.method!r}; there are {', '.join(METHODS)}")
         rows, labels = self._check(X, y, is_first=True)
         self.classes_, classes = np.unique(labels, return_inverse=True)
         owners = self._check_groups(groups, len(rows))
@@ -115,11 +113,21 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.on_round(row.round, count_traffic(row))
 
     def _make_method(self) -> Algorithm:
-        settings, method = dict(self.settings or {}), load_method(self.method)
-        known = [*method_keys(self.method), *(f.name for f in fields(method))]
-        if strangers := sorted(settings.keys() - {*known}):
-            raise ValueError(f"settings has {', '.join(strangers)}; {self.method} has {', '.join(known)}")
+        settings, method = dict(self.settings or {}), self._find_method()
+        known = [key.removeprefix("method.") for key in list_keys("method", method)]
+        if strangers := sorted(settings.keys() - {*known, *(f.name for f in fields(method))}):
+            raise ValueError(f"settings has {', '.join(strangers)}; {method.__name__} has {', '.join(known)}")
         return method(**gather(method, settings))
+
+    def _find_method(self) -> type[Algorithm]:
+        if isinstance(self.method, type):
+            return check_method(self.method, self.method.__qualname__)
+        try:
+            return load_method(self.method)
+        except KeyError:
+            raise ValueError(
+                f"method is {self.method!r}; there are {', '.join(METHODS)}, or give a class of your own"
+            ) from None
 
     def _check(self, X: Any, y: Any = "no_validation", *, is_first: bool) -> Any:
         """Rows in their own shape, and y if given."""
@@ -128,7 +136,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_first:
             self.input_shape_ = shape
         elif shape != self.input_shape_:
-            raise ValueError(f"images are {shape} but {self.input_shape_} was due")
+            raise ValueError(f"images are {shape} but {self.input_shape_} was expected")
         if images is not None and shape is not None:
             X = images.reshape(len(images), prod(shape))
         checked = validate_data(self, X, y, reset=is_first)

@@ -127,4 +127,4 @@ def dequantise(numbers: NDArray[np.integer[Any]], exponents: NDArray[np.integer[
 def check_quantised(numbers: NDArray[np.integer[Any]], exponents: NDArray[np.integer[Any]], limit: int) -> None:
     for name, those, most in (("rows", numbers, limit), ("exponents", exponents, EXPONENT_LIMIT)):
         if np.any((those < -most) | (those > most)):
-            raise ValueError(f"{name} reach from {those.min()} to {those.max()}, ±{most} were due")
+            raise ValueError(f"{name} reach from {those.min()} to {those.max()}, ±{most} were expected")

@@ -109,7 +109,7 @@ def _restore(kind: Any, tree: Any, arrays: dict[str, NDArray[Any]], path: str) -
         return float(tree)
     if kind in (bool, int, float, str, types.NoneType):
         if type(tree) is not kind:
-            raise TypeError(f"{path} is {tree!r}, {kind.__name__} was due")
+            raise TypeError(f"{path} is {tree!r}, {kind.__name__} was expected")
         return tree
     names = _field_types(kind)
     if names is None:

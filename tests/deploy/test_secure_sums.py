@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from laconic.aggregate import average_weights, mean_of
+from laconic.aggregate import average, average_weights
 from laconic.algorithm import Algorithm, Examples, Task
 from laconic.algorithms.tsetlin.fed_tm import FedTM, Order
 from laconic.fleets.base import Conditions
@@ -126,7 +126,7 @@ def test_fedavgs_mean_comes_out_of_masked_updates(lost: int | None) -> None:
     sizes, counted = [update.n_examples for update in updates.values()], [k for k in updates if k != lost]
     clip = float(2 ** np.ceil(np.log2(np.abs(changes).max())))
     sealed = add_up(changes, sizes, clip, lost)
-    due = mean_of([changes[k] for k in counted], [sizes[k] for k in counted])
+    due = average([changes[k] for k in counted], [sizes[k] for k in counted])
     error = np.abs(sealed.mean - due).max()
     cost = f"{sealed.n_letters} letters of {sealed.n_bytes} B, {plain_bytes} B coded"
     print(f"fedavg, {due.size} values up to {np.abs(due).max():.2g}: error {error:.2g}; {cost}; lost: {lost}")

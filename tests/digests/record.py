@@ -81,7 +81,7 @@ VARIANTS = {
 def list_cases() -> dict[str, list[str]]:
     """Name -> settings."""
     from laconic.algorithms import METHODS
-    from small_runs import HARD
+    from laconic.conformance import HARD
 
     cases = {method: [method, *HARD] for method in METHODS}
     for method, variants in VARIANTS.items():
@@ -124,8 +124,8 @@ def digest(folder: Path) -> dict[str, str]:
 
 def run_all(names: list[str]) -> None:
     """Prints a line for each: its name, and its digests or what came of it."""
+    from laconic.conformance import TWO_EACH, configure, make_data
     from laconic.runs.run import run
-    from small_runs import TWO_EACH, configure, make_data
 
     cases = list_cases()
     with tempfile.TemporaryDirectory() as scratch:

@@ -128,9 +128,9 @@ def test_each_exchange_is_weighed_with_letters_that_were_sent_again(tmp_path: Pa
 
 LIES = {
     "it answers round and call": {"call": 99},
-    "bytes were due": {"data": 3.5},
+    "bytes were expected": {"data": 3.5},
     "a note is no finite number": {"noted": ["x"], "notes": [float("nan")]},
-    "as many numbers were due": {"noted": ["x"], "notes": [1.0, 2.0]},
+    "as many numbers were expected": {"noted": ["x"], "notes": [1.0, 2.0]},
     "the node says: no": {"error": "no"},
 }
 

@@ -62,25 +62,25 @@ def fewer(name: str) -> Lie:
 
 LIES: list[tuple[str, str, Lie, str]] = [
     ("fedtm", "train", lambda reply: b"", "0 bytes are too few"),
-    ("fedtm", "train", lambda reply: bytes(10**6), r"1000000 bytes came, at most \d+ were due"),
+    ("fedtm", "train", lambda reply: bytes(10**6), r"1000000 bytes came, at most \d+ were expected"),
     ("fedtm", "train", lambda reply: replace(reply, per_class=reply.per_class + 10**9), "per_class has 10000000"),
     ("fedtm", "train", lambda reply: replace(reply, per_class=reply.per_class - 10**9), "per_class has -"),
     ("fedtm", "train", lambda reply: replace(reply, per_class=np.ones(50, np.int64)), r"per_class has shape \(50,\)"),
-    ("fedtm", "train", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was due"),
-    ("fedtm", "train", fewer("weights"), r"weights has shape \(2, 8\), \(3, 8\) was due"),
+    ("fedtm", "train", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was expected"),
+    ("fedtm", "train", fewer("weights"), r"weights has shape \(2, 8\), \(3, 8\) was expected"),
     ("fedtm", "train", lambda reply: replace(reply, weights=reply.weights[0]), r"weights has shape \(8,\)"),
-    ("fedtm", "tell_holdings", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was due"),
+    ("fedtm", "tell_holdings", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was expected"),
     ("cs-pfedtm", "train", lambda reply: replace(reply, n_examples=10**9), "n_examples has 1000000000, 0 to 10000000"),
     ("cs-pfedtm", "train", lambda reply: replace(reply, accuracy=7.0), "accuracy is 7, a share from 0 to 1"),
     ("cs-pfedtm", "train", lambda reply: replace(reply, accuracy=float("nan")), "accuracy is not finite"),
-    ("cs-pfedtm", "train", fewer("weights"), r"weights has shape \(2, 4\), \(3, 4\) was due"),
+    ("cs-pfedtm", "train", fewer("weights"), r"weights has shape \(2, 4\), \(3, 4\) was expected"),
     ("cs-pfedtm", "give_states", fewer("states"), r"states has shape \(2, "),
     ("clausepool", "offer", lambda reply: replace(reply, clauses=reply.clauses[:, :-1]), "clauses has shape"),
-    ("clausepool", "offer", fewer("holds"), r"holds has shape \(2,\), \(3,\) was due"),
+    ("clausepool", "offer", fewer("holds"), r"holds has shape \(2,\), \(3,\) was expected"),
     ("clausepool", "improve", lambda reply: replace(reply, exponents=reply.exponents + 99), r"exponents reach .*±48"),
     ("clausepool", "improve", fewer("n_right"), "n_right has shape"),
-    ("tpfl", "train", lambda reply: replace(reply, label=3), "label is 3, one from 0 to 2 was due"),
-    ("tpfl", "train", fewer("weights"), r"weights has shape \(7,\), \(8,\) was due"),
+    ("tpfl", "train", lambda reply: replace(reply, label=3), "label is 3, one from 0 to 2 was expected"),
+    ("tpfl", "train", fewer("weights"), r"weights has shape \(7,\), \(8,\) was expected"),
 ]
 
 

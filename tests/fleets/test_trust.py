@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from laconic.algorithms import AVERAGINGS, METHODS, ROBUST, load_method
+from laconic.aggregate import EVERY_AVERAGING
+from laconic.algorithms import METHODS, load_method
 from laconic.records import ClientScore, read_lines
 from laconic.runs.config import read_config
 from laconic.runs.run import run
@@ -60,7 +61,7 @@ def test_a_mean_falls_for_one_liar_of_six_and_robust_ones_do_not(
         return lie(found_out) if site.id == LIAR else found_out
 
     monkeypatch.setattr(kind, step, answer)
-    accuracies = {how: measure(method, how, tmp_path / how) for how in AVERAGINGS[method]}
+    accuracies = {averaging: measure(method, averaging, tmp_path / averaging) for averaging in kind.averagings}
     print(f"{method}: {without_lies:.3f} without lies, {accuracies}")
     assert accuracies.pop("mean") < without_lies - 0.2
     assert min(accuracies.values()) > without_lies - 0.05
@@ -68,10 +69,15 @@ def test_a_mean_falls_for_one_liar_of_six_and_robust_ones_do_not(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_heeds_the_setting_or_refuses_it(method: str) -> None:
-    for how in ROBUST:
-        settings = [f"method.name={method}", f"fleet.averaging={how}"]
-        if how in AVERAGINGS.get(method, ("mean",)):
-            assert read_config(None, settings).fleet.averaging == how
+    for averaging in EVERY_AVERAGING:
+        settings = [f"method.name={method}", f"fleet.averaging={averaging}"]
+        if averaging in load_method(method).averagings:
+            assert read_config(None, settings).fleet.averaging == averaging
         else:
-            with pytest.raises(ConfigError, match=f'fleet.averaging = "{how}" is not for {method}'):
+            with pytest.raises(ConfigError, match=f'fleet.averaging = "{averaging}" is not for {method}'):
                 read_config(None, settings)
+
+
+def test_sums_that_hide_counts_are_refused_with_a_median_before_anything_runs() -> None:
+    with pytest.raises(ConfigError, match=r"fleet.averaging.*ppa"):
+        read_config(None, ["method.name=fedproto", "method.ppa=true", "fleet.averaging=median"])

@@ -145,9 +145,9 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(ValueError, match="must be"):
             Sketch(*wrong)
     sketch = Sketch(100, 10, 0)
-    with pytest.raises(ValueError, match=r"100 numbers was due, not an array of shape \(10, 10\)"):
+    with pytest.raises(ValueError, match=r"100 numbers was expected, not an array of shape \(10, 10\)"):
         sketch.forward(np.zeros((10, 10)))
-    with pytest.raises(ValueError, match=r"10 numbers was due, not an array of shape \(100,\)"):
+    with pytest.raises(ValueError, match=r"10 numbers was expected, not an array of shape \(100,\)"):
         sketch.adjoint(np.zeros(100))
-    with pytest.raises(ValueError, match=r"128 numbers was due"):
+    with pytest.raises(ValueError, match=r"128 numbers was expected"):
         unrotate(np.zeros(100), 100, 0)

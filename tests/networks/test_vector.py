@@ -105,7 +105,7 @@ def test_a_head_that_is_not_there_is_asked_for_by_name() -> None:
 
 
 def test_a_head_of_two_layers_is_no_linear_one() -> None:
-    with pytest.raises(ValueError, match="one linear layer with biases was due"):
+    with pytest.raises(ValueError, match="one linear layer with biases was expected"):
         layout(Spec("test_vector:Odd", (2,), 5, head="")).linear_head  # noqa: B018
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from laconic.conformance import TWO_EACH, configure, make_data
 from laconic.report import read_run
 from laconic.report.notes import N_SHARED_BY_PAPER, SIMILARITY, find_models
 from laconic.report.page import build_page
 from laconic.runs.run import run
-from small_runs import TWO_EACH, configure, make_data
 
 OF_NOTES = {"split", "models", "pairs", "targets", "cosines", "heads", "matrices"}
 TORCH = "torch is not installed"

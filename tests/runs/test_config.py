@@ -46,7 +46,7 @@ def test_settings_are_toml_values_and_bare_words_text() -> None:
     assert config.method.patch == 3  # type: ignore[attr-defined]
     assert type(config.data.alpha) is float  # a whole number is fine where a number is due
     assert (config.budget, config.fleet.state) == ("2kB", "disk")
-    assert read_config(None, ["budget=5000"]).budget == "5000"  # text was due, so what was typed is text
+    assert read_config(None, ["budget=5000"]).budget == "5000"  # text was expected, so what was typed is text
     assert read_config(None, ["method.patch=none"]).method.patch is None  # type: ignore[attr-defined]
 
 

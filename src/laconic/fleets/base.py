@@ -227,11 +227,11 @@ class BaseFleet(ABC):
         data = encoded.data
         if step.reply is None or (not data and step.may_be_silent):
             if data:
-                raise ValueError(f"{len(data)} bytes came, none were due")
+                raise ValueError(f"{len(data)} bytes came, none were expected")
             return None
         limits = self._largest.get(step.reply)
         if limits and len(data) > limits.n_bytes:
-            raise ValueError(f"{len(data)} bytes came, at most {limits.n_bytes} were due")
+            raise ValueError(f"{len(data)} bytes came, at most {limits.n_bytes} were expected")
         message = wire.decode(step.reply, data, base).snapshot()
         check_sound(message, limits)
         return Frame.of(itemise(encoded, message, base), message)

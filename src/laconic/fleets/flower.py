@@ -210,12 +210,12 @@ def read_reply(request: Request, record: Mapping[str, Any]) -> Reply:
         raise ValueError(f"the node says: {record['error']!s:.300}")
     place = (record.get("round"), record.get("call"))
     if place != (request.round, request.call):
-        raise ValueError(f"it answers round and call {place}, {(request.round, request.call)} were due; replayed?")
+        raise ValueError(f"it answers round and call {place}, {(request.round, request.call)} were expected; replayed?")
     data, names, numbers = record.get("data"), record.get("noted", []), record.get("notes", [])
     if not isinstance(data, bytes):
-        raise ValueError(f"data is a {type(data).__name__}, bytes were due")
+        raise ValueError(f"data is a {type(data).__name__}, bytes were expected")
     if not isinstance(names, list) or not isinstance(numbers, list) or not len(names) == len(numbers) <= MOST_NOTES:
-        raise ValueError(f"at most {MOST_NOTES} names and as many numbers were due as notes")
+        raise ValueError(f"at most {MOST_NOTES} names and as many numbers were expected as notes")
     if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
         raise ValueError("a note is no finite number")
     return Reply(request.client, Encoded(data, {}), dict(zip(map(str, names), map(float, numbers), strict=True)))
@@ -232,10 +232,12 @@ def read_score(client: ClientId, record: Mapping[str, Any]) -> Score:
         raise ValueError(f"the node says: {record['error']!s:.300}")
     n_test, n_correct, names, also = (record.get(key, []) for key in ("n_test", "n_correct", "names", "also"))
     if not isinstance(names, list) or not isinstance(also, list) or not len(names) == len(also) <= MOST_NOTES:
-        raise ValueError(f"at most {MOST_NOTES} names and as many numbers were due for further predictions")
+        raise ValueError(f"at most {MOST_NOTES} names and as many numbers were expected for further predictions")
     for right in (n_correct, *also):
         if not isinstance(n_test, int) or not isinstance(right, int) or not 0 <= right <= n_test <= MOST_EXAMPLES:
-            raise ValueError(f"{right} right of {n_test} test examples; whole numbers up to {MOST_EXAMPLES} were due")
+            raise ValueError(
+                f"{right} right of {n_test} test examples; whole numbers up to {MOST_EXAMPLES} were expected"
+            )
     return Score(client, n_test, n_correct, tuple(zip(map(str, names), also, strict=True)))
 
 

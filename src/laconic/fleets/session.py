@@ -130,7 +130,7 @@ def read_slot(step: Step, frame: bytes) -> tuple[int | None, bytes]:
     if not step.message.schema and step.reply is None:
         return None, frame
     if not frame or frame[0] > 2:
-        raise WireError(f"a request for {step.name} starts with {frame[:1]!r}; a byte from 0 to 2 was due")
+        raise WireError(f"a request for {step.name} starts with {frame[:1]!r}; a byte from 0 to 2 was expected")
     return frame[0] - 1 if frame[0] else None, frame[1:]
 
 

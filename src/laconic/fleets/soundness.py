@@ -37,16 +37,16 @@ def check_sound(reply: Message, limits: Limits | None) -> None:
         if kind in ("float", "floats", "sparse") and not np.isfinite(numbers).all():
             raise ValueError(f"{name} is not finite")
         if name == "accuracy" and not 0 <= value <= 1:
-            raise ValueError(f"accuracy is {value:g}, a share from 0 to 1 was due")
+            raise ValueError(f"accuracy is {value:g}, a share from 0 to 1 was expected")
         if (name.startswith("n_") or name == "per_class") and kind in ("int", "ints"):
             low, high = int(np.min(value, initial=0)), int(np.max(value, initial=0))
             if low < 0 or high > MOST_EXAMPLES:
-                raise ValueError(f"{name} has {low if low < 0 else high}, 0 to {MOST_EXAMPLES} were due")
+                raise ValueError(f"{name} has {low if low < 0 else high}, 0 to {MOST_EXAMPLES} were expected")
         due = limits.shapes.get(name, []) if limits else []
         for shape, largest in zip(_shapes(value), due, strict=False):
             is_within = all(length <= most for length, most in zip(shape, largest, strict=False))
             if len(shape) != len(largest) or not is_within:
-                raise ValueError(f"{name} has shape {shape}, at most {largest} was due")
+                raise ValueError(f"{name} has shape {shape}, at most {largest} was expected")
 
 
 def _shapes(value: object) -> list[tuple[int, ...]]:

@@ -16,8 +16,8 @@ compiled: Callable[[Callable[..., Any]], Callable[..., Any]] = njit(
 BLOCK = 1024  # entries; 8 KB of sums
 
 
-def means_of_some(vectors: NDArray[np.float32], joins: NDArray[np.bool_]) -> list[Vector]:
-    """For each row of joins [choice, vector] the mean of the rows of vectors that join; to the bit `mean_of` them."""
+def average_some_of(vectors: NDArray[np.float32], joins: NDArray[np.bool_]) -> list[Vector]:
+    """For each row of joins [choice, vector] the mean of the rows of vectors that join; to the bit `average` them."""
     means = np.empty((len(joins), vectors.shape[1]), np.float32)
     add_up(vectors, joins, means)
     return list(means)

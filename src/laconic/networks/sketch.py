@@ -91,7 +91,7 @@ def _unmix(mixed: Vector, n: int, seed: int) -> Vector:
 
 def _sized(vector: NDArray[np.floating[Any]], n: int) -> NDArray[np.floating[Any]]:
     if np.shape(vector) != (n,):
-        raise ValueError(f"a vector of {n} numbers was due, not an array of shape {np.shape(vector)}; flatten it")
+        raise ValueError(f"a vector of {n} numbers was expected, not an array of shape {np.shape(vector)}; flatten it")
     return vector
 
 

@@ -108,7 +108,7 @@ class Layout:
         """Classes and features of a head that is one linear layer: its weights [class, feature], then its biases."""
         shapes = [piece.shape for piece in self.pieces if piece.is_head]
         if [len(shape) for shape in shapes] != [2, 1]:
-            raise ValueError(f"the head has parameters of shapes {shapes}; one linear layer with biases was due")
+            raise ValueError(f"the head has parameters of shapes {shapes}; one linear layer with biases was expected")
         return shapes[0][0], shapes[0][1]
 
     def part(self, *, body: bool = True, head: bool = True, norms: bool = True, statistics: bool = True) -> Part:

@@ -169,7 +169,9 @@ def find_method(name: str, where: str = "") -> type[Algorithm]:
         close = difflib.get_close_matches(name.lower(), [*METHODS, *installed_methods()], n=3, cutoff=0.5)
         closest = f"  Closest: {', '.join(close)}." if close else ""
         own = "  One of your own: module:Class."
-        raise ConfigError("E110", f'unknown method "{name}".{closest}  All: laconic list methods.{own}', where) from None
+        raise ConfigError(
+            "E110", f'unknown method "{name}".{closest}  All: laconic list methods.{own}', where
+        ) from None
     except ValueError as error:
         raise ConfigError("E110", f"method {error}", where) from error
     except ImportError as error:

@@ -14,6 +14,8 @@ from laconic.runs.config import Config, find_method, method_keys, read_config, w
 from laconic.runs.typed_toml import ConfigError
 
 if TYPE_CHECKING:
+    from laconic.algorithm import Task
+    from laconic.runs.config import DataSettings
     from laconic.runs.run import Summary, Watch
 
 Plan = dict[Path, Config]  # run folder -> what runs there
@@ -35,11 +37,26 @@ def plan_comparison(
     for method in methods:
         find_method(method)
     check_settings(methods, settings)
-    configs = [read_config(path, settings_for(method, settings)) for method in methods]
+    configs = [read_config(path, settings_for(method, methods, settings)) for method in methods]
     out = out or new_folder("compare", configs)
-    return {
-        folder: config for base in configs for folder, config in spread(base, seeds, out / base.method_name).items()
-    }
+    folders = {out / name_folder(config.method_name): config for config in configs}
+    return {run: one for folder, config in folders.items() for run, one in spread(config, seeds, folder).items()}
+
+
+def check_all(plan: Plan) -> None:
+    """Refuses what cannot be done before any of it is: settings begun otherwise, tasks and budgets that do not fit."""
+    from laconic.runs.budget import keep_budget
+    from laconic.runs.prepare import prepare
+
+    tasks: dict[tuple[DataSettings, str], Task] = {}
+    for folder, config in plan.items():
+        if (folder / "config.toml").exists():
+            check_begun(config, folder)
+            continue
+        key = (config.data, config.method.takes)
+        task = tasks[key] = tasks.get(key) or prepare(config).task
+        config.method.check_task(task)
+        keep_budget(config, task, lambda line: None)
 
 
 def go_on(config: Config, folder: Path, watch: Watch | None) -> Summary:
@@ -48,10 +65,19 @@ def go_on(config: Config, folder: Path, watch: Watch | None) -> Summary:
 
     if not (folder / "config.toml").exists():
         return run(config, folder, watch=watch)
+    check_begun(config, folder)
+    return resume(folder, watch=watch, rounds=config.rounds)
+
+
+def check_begun(config: Config, folder: Path) -> None:
+    """A run may get more rounds than it was begun with; all else must be the same."""
     begun = read_config(folder / "config.toml")
-    if begun != turn_down(config, begun):
+    if config.rounds < begun.rounds:
+        raise ConfigError(
+            "E160", f"{folder} holds a run of {begun.rounds} rounds; it can get more, not as few as {config.rounds}"
+        )
+    if replace(begun, rounds=config.rounds) != turn_down(config, begun):
         raise ConfigError("E160", f"{folder} holds a run with other settings.  Choose another --out, or remove it")
-    return resume(folder, watch=watch)
 
 
 def turn_down(config: Config, begun: Config) -> Config:
@@ -88,15 +114,20 @@ def new_folder(name: str, configs: Sequence[Config], data: str = "") -> Path:
     """data: what it is called, where the configuration does not know."""
     digest = hashlib.sha256("".join(map(write_config, configs)).encode()).hexdigest()[:4]
     data = data or Path(configs[0].data.name).stem  # it may be a path to an .npz
-    return Path("runs") / f"{datetime.now():%Y-%m-%d_%H%M%S}_{name}_{data}_{digest}"
+    return Path("runs") / f"{datetime.now():%Y-%m-%d_%H%M%S}_{name_folder(name)}_{data}_{digest}"
+
+
+def name_folder(method: str) -> str:
+    """Not every system takes a colon."""
+    return method.replace(":", ".")
 
 
 def check_settings(methods: Sequence[str], settings: Sequence[str]) -> None:
     for setting in settings:
-        section, _, key = setting.partition("=")[0].strip().partition(".")
-        if section in METHODS and section not in methods:
-            raise ConfigError("E101", f"{section} is not among the methods: {', '.join(methods)}", f"--set {setting}")
-        if section == "method" and not any(key in method_keys(method) for method in methods):
+        owner, key = split_setting(setting, methods)
+        if owner in METHODS and owner not in methods:
+            raise ConfigError("E101", f"{owner} is not among the methods: {', '.join(methods)}", f"--set {setting}")
+        if owner == "method" and not any(key in method_keys(method) for method in methods):
             raise ConfigError(
                 "E101",
                 f"none of {', '.join(methods)} has a setting {key}  (laconic list {methods[0]})",
@@ -104,13 +135,20 @@ def check_settings(methods: Sequence[str], settings: Sequence[str]) -> None:
             )
 
 
-def settings_for(method: str, settings: Sequence[str]) -> list[str]:
+def settings_for(method: str, methods: Sequence[str], settings: Sequence[str]) -> list[str]:
     """As read_config takes them; what names the method comes last and so counts more."""
     for_all, for_one = [f"method.name={method}"], []
     for setting in settings:
-        section, _, rest = setting.strip().partition(".")
-        if section == method:
-            for_one.append(f"method.{rest}")
-        elif section not in METHODS and (section != "method" or rest.partition("=")[0].strip() in method_keys(method)):
+        owner, key = split_setting(setting, methods)
+        if owner == method:
+            for_one.append(f"method.{setting.strip().removeprefix(f'{method}.')}")
+        elif owner not in {*METHODS, *methods} and (owner != "method" or key in method_keys(method)):
             for_all.append(setting)
     return for_all + for_one
+
+
+def split_setting(setting: str, methods: Sequence[str]) -> tuple[str, str]:
+    """`fedtm.epochs=5` as fedtm and epochs; the name of a method from elsewhere may have dots in it."""
+    key = setting.partition("=")[0].strip()
+    owner = next((method for method in methods if key.startswith(f"{method}.")), key.partition(".")[0])
+    return owner, key.removeprefix(f"{owner}.")

@@ -134,7 +134,7 @@ Bits = tuple[NDArray[np.uint8], NDArray[np.uint8], int]
 def _check_bits(train: NDArray[Any], test: NDArray[Any]) -> Bits:
     for x in (train, test):
         if not np.isin(x, (0, 1)).all():
-            raise ValueError(f"values from {x.min():g} to {x.max():g} came, 0 and 1 were due")
+            raise ValueError(f"values from {x.min():g} to {x.max():g} came, 0 and 1 were expected")
     return train.astype(np.uint8), test.astype(np.uint8), 1
 
 

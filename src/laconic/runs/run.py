@@ -89,6 +89,7 @@ def run(
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty; choose another folder, or resume the run in it")
     prepared = prepare(config)
+    config.method.check_task(prepared.task)
     config = keep_budget(config, prepared.task, watch.said if watch else lambda line: None)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, describe_environment())

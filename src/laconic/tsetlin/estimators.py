@@ -119,11 +119,11 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             self.image_shape_ = None if self.patch is None else self._find_image_shape(X)
         if self.image_shape_ is not None and np.ndim(X) > 2:
             if np.shape(X)[1:] != self.image_shape_:
-                raise ValueError(f"images are {np.shape(X)[1:]} but {self.image_shape_} was due")
+                raise ValueError(f"images are {np.shape(X)[1:]} but {self.image_shape_} was expected")
             X = np.reshape(X, (len(X), prod(self.image_shape_)))
         checked = validate_data(self, X, y, reset=is_first)
         if self.image_shape_ is not None and self.n_features_in_ != prod(self.image_shape_):
-            raise ValueError(f"X has {self.n_features_in_} features but image_shape {self.image_shape_} was due")
+            raise ValueError(f"X has {self.n_features_in_} features but image_shape {self.image_shape_} was expected")
         if isinstance(checked, tuple):
             check_classification_targets(checked[1])
         return checked

@@ -110,10 +110,12 @@ def _as_bits(shape: Shape, x: NDArray[Any]) -> NDArray[np.uint8]:
     is_table = shape.is_flat and x.ndim == 2 and x.shape[1] == shape.n_features
     if not is_table and not (x.shape[1:] == full or (shape.layers == 1 and x.shape[1:] == full[:2])):
         due = f"[n, {shape.n_features}]" if shape.height == shape.width == 1 else f"[n, {', '.join(map(str, full))}]"
-        raise ValueError(f"x has shape {list(x.shape)}, {due} was due; reshape it or build the machine for this shape")
+        raise ValueError(
+            f"x has shape {list(x.shape)}, {due} was expected; reshape it or build the machine for this shape"
+        )
     if x.dtype.kind not in "biu":
         raise ValueError(
-            f"x is {x.dtype}, bits (bool or integer 0/1) were due; booleanize it (laconic.tsetlin.booleanize)"
+            f"x is {x.dtype}, bits (bool or integer 0/1) were expected; booleanize it (laconic.tsetlin.booleanize)"
         )
     x = np.ascontiguousarray(x)
     if x.dtype.itemsize > 1:  # single bytes are checked while they are packed
@@ -125,7 +127,7 @@ def _as_bits(shape: Shape, x: NDArray[Any]) -> NDArray[np.uint8]:
 def _check_range(x: NDArray[Any], is_wrong: bool) -> None:
     if is_wrong:
         raise ValueError(
-            f"x holds values from {x.min()} to {x.max()}, only 0 and 1 were due; "
+            f"x holds values from {x.min()} to {x.max()}, only 0 and 1 were expected; "
             "booleanize it (laconic.tsetlin.booleanize)"
         )
 

@@ -141,12 +141,12 @@ def _make_trainer(is_flat: bool) -> Any:
 def _check_labels(y: ArrayLike, n_samples: int, n_classes: int) -> NDArray[np.int32]:
     labels = np.asarray(y)
     if labels.shape != (n_samples,):
-        raise ValueError(f"y has shape {list(labels.shape)}, [{n_samples}] was due; give one label per sample")
+        raise ValueError(f"y has shape {list(labels.shape)}, [{n_samples}] was expected; give one label per sample")
     if labels.dtype.kind not in "iu":
-        raise ValueError(f"y is {labels.dtype}, integers were due; number the classes from 0")
+        raise ValueError(f"y is {labels.dtype}, integers were expected; number the classes from 0")
     if n_samples and (labels.min() < 0 or labels.max() >= n_classes):
         raise ValueError(
-            f"y holds labels from {labels.min()} to {labels.max()}, 0 to {n_classes - 1} were due; "
+            f"y holds labels from {labels.min()} to {labels.max()}, 0 to {n_classes - 1} were expected; "
             f"build the machine with n_classes={max(int(labels.max()) + 1, 1)} or leave those samples out"
         )
     return labels.astype(np.int32)
@@ -160,7 +160,7 @@ def _check_negatives(negatives: ArrayLike | None, labels: NDArray[np.int32], n_c
     if not np.isin(chosen, np.arange(n_classes)).all() or not np.isin(labels, chosen).all():
         raise ValueError(
             f"negatives are {chosen.tolist()}, classes below {n_classes} with all labels {np.unique(labels).tolist()} "
-            "among them were due; np.unique(y) is the least"
+            "among them were expected; np.unique(y) is the least"
         )
     return chosen
 

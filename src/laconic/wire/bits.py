@@ -193,10 +193,10 @@ def read_model(reader: Reader, shape: tuple[int, ...], base: NDArray[np.bool_] |
 
     lag = reader.take(1)[0] if base is None else 0
     if base is None and not 4 <= lag < 64:
-        raise WireError(f"lag {lag}; 4 to 63 was due")
+        raise WireError(f"lag {lag}; 4 to 63 was expected")
     priors = reader.take(1 if base is None else 2)
     if max(priors) > MAX_PRIOR:
-        raise WireError(f"prior {max(priors)}; at most {MAX_PRIOR} was due")
+        raise WireError(f"prior {max(priors)}; at most {MAX_PRIOR} was expected")
     padded = with_margins(np.zeros(shape, bool))
     known = np.zeros_like(padded) if base is None else with_margins(base)
     buffer = np.frombuffer(bytearray(reader.take(reader.n_left)), np.uint8)

@@ -4,7 +4,7 @@ MAX_RANK = 8
 
 
 class WireError(ValueError):
-    """Bytes that are no message of the class asked for; says what came and what was due."""
+    """Bytes that are no message of the class asked for; says what came and what was expected."""
 
 
 def write_varint(number: int) -> bytes:

@@ -126,7 +126,7 @@ def assemble(message: Message, base: Message | None, *, tight: bool) -> Encoded:
 
 def check_base(cls: type[Message], base: Message | None) -> None:
     if base is not None and type(base) is not cls:
-        raise ValueError(f"base is a {type(base).__name__}; a {cls.__name__} was due")
+        raise ValueError(f"base is a {type(base).__name__}; a {cls.__name__} was expected")
 
 
 def flag_names(cls: type[Message]) -> list[str]:

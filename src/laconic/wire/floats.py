@@ -79,7 +79,7 @@ def decode(
         return unorder(ordered, dtype).reshape(shape)
     if method in (LINES, LINES_ON_BASE):
         if dtype.itemsize != 4 or n > MAX_MODELLED:
-            raise WireError(f"{n} of {dtype} by lines; at most {MAX_MODELLED} of float32 were due")
+            raise WireError(f"{n} of {dtype} by lines; at most {MAX_MODELLED} of float32 were expected")
         return unorder(ints.from_int64(read_lines(payload, n, base), signed), dtype).reshape(shape)
     assert base is not None
     start = order(base)

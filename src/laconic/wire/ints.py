@@ -82,7 +82,7 @@ def decode_values(
     if method == MODEL:
         return read_model(payload, n, hints, n_columns)
     if payload[:1] not in (b"\1", b"\2", b"\4", b"\x08"):
-        raise WireError(f"planes of {payload[:1]!r} bytes; 1, 2, 4 or 8 was due")
+        raise WireError(f"planes of {payload[:1]!r} bytes; 1, 2, 4 or 8 was expected")
     return unzigzag(planes.unsqueeze(payload[1:], n, np.dtype(f"<u{payload[0]}"))).astype(np.int64)
 
 
@@ -124,7 +124,9 @@ def read_model(payload: bytes, n: int, hints: NDArray[np.int64] | None, n_column
     from laconic.wire import kernels
 
     if not payload or payload[0] > 64 or n > MAX_MODELLED:
-        raise WireError(f"{n} numbers modelled by {payload[:1]!r}; at most {MAX_MODELLED} of up to 64 bits were due")
+        raise WireError(
+            f"{n} numbers modelled by {payload[:1]!r}; at most {MAX_MODELLED} of up to 64 bits were expected"
+        )
     values, buffer = np.zeros(n, np.int64), np.frombuffer(bytearray(payload[1:]), np.uint8)
     used = kernels.code_integers(
         values, np.zeros_like(values) if hints is None else hints, n_columns, payload[0], buffer, True

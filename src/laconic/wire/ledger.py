@@ -89,7 +89,9 @@ class Ledger:
             except json.JSONDecodeError:  # cut short by a crash, say
                 row = None
             if not isinstance(row, dict) or tuple(row) != COLUMNS:
-                raise ValueError(f"line {number} is {line.strip()[:60]!r}; an object with {', '.join(COLUMNS)} was due")
+                raise ValueError(
+                    f"line {number} is {line.strip()[:60]!r}; an object with {', '.join(COLUMNS)} was expected"
+                )
             ledger._append(*row.values())
         return ledger
 

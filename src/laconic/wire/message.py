@@ -80,11 +80,10 @@ class Message:
         cls,
         paper_bits: Mapping[str, PaperBits] | None = None,
         stateless: bool = False,
-        is_afresh: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
-        cls.stateless = stateless or is_afresh
+        cls.stateless = stateless
         dataclass(frozen=True, eq=False)(cls)
         try:
             hints = get_type_hints(cls, include_extras=True)
@@ -164,15 +163,15 @@ def check_value(kind: str, value: Any) -> Any:
         return Sparse(mask, values)
     if kind == "bool":
         if not isinstance(value, bool | np.bool_):
-            raise TypeError(f"got {value!r}; True or False was due")
+            raise TypeError(f"got {value!r}; True or False was expected")
         return bool(value)
     if kind == "str":
         if not isinstance(value, str) or len(value.encode()) > MAX_TEXT_BYTES:
-            raise TypeError(f"got {value!r:.40}; a text of at most {MAX_TEXT_BYTES} bytes was due")
+            raise TypeError(f"got {value!r:.40}; a text of at most {MAX_TEXT_BYTES} bytes was expected")
         return value
     if kind == "float":
         if not isinstance(value, Real):
-            raise TypeError(f"got {value!r}; a number was due")
+            raise TypeError(f"got {value!r}; a number was expected")
         return float(value)
     number = operator.index(value)
     if not -(1 << 63) <= number < 1 << 63:
@@ -182,7 +181,7 @@ def check_value(kind: str, value: Any) -> Any:
 
 def check_array(kind: str, array: Any) -> NDArray[Any]:
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"got {type(array).__name__}; an array was due")
+        raise TypeError(f"got {type(array).__name__}; an array was expected")
     if array.dtype.kind not in ARRAY_KINDS[kind] or array.itemsize > 8:
         raise TypeError(
             f"got {array.dtype}; {kind} are {' or '.join(str(t) for t in DTYPES if t.kind in ARRAY_KINDS[kind])}"

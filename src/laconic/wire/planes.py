@@ -35,7 +35,7 @@ def unsqueeze(data: bytes, n_numbers: int, dtype: np.dtype[Any]) -> NDArray[np.u
     except zstandard.ZstdError as error:
         raise WireError(f"{len(data)} bytes are no Zstandard frame of {n_bytes}: {error}") from None
     if len(planes) != n_bytes:
-        raise WireError(f"Zstandard frame holds {len(planes)} bytes, {n_bytes} were due")
+        raise WireError(f"Zstandard frame holds {len(planes)} bytes, {n_bytes} were expected")
     return join(np.frombuffer(planes, np.uint8).reshape(dtype.itemsize, -1), dtype)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.aggregate import Averaging, mean_of
+from laconic.aggregate import Averaging, average
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import choose_spec
@@ -108,7 +108,7 @@ class ClassTargets(Algorithm):
 
     @abstractmethod
     def merge(
-        self, server: Any, replies: Mapping[ClientId, Means], rng: np.random.Generator, how: Averaging = "mean"
+        self, server: Any, replies: Mapping[ClientId, Means], rng: np.random.Generator, averaging: Averaging = "mean"
     ) -> tuple[Vector, NDArray[np.bool_]]:
         """[class, dimension] and [class] whether anyone sent it."""
 
@@ -169,16 +169,16 @@ def gather_points(replies: Mapping[ClientId, Means], masks: Masks) -> tuple[Vect
     return points, labels
 
 
-def average(
-    replies: Mapping[ClientId, Means], masks: Masks, how: Averaging = "mean"
+def average_targets(
+    replies: Mapping[ClientId, Means], masks: Masks, averaging: Averaging = "mean"
 ) -> tuple[Vector, NDArray[np.bool_]]:
     """[class, dimension] plain means of what came, and [class] whether anyone sent it."""
     points, labels = gather_points(replies, masks)
-    if how != "mean":
+    if averaging != "mean":
         targets, is_sent = np.zeros(masks.shape, np.float32), np.isin(np.arange(len(masks)), labels)
         for label in np.flatnonzero(is_sent):
             came = list(points[labels == label])
-            targets[label] = mean_of(came, [1] * len(came), how)
+            targets[label] = average(came, [1] * len(came), averaging)
         return targets, is_sent
     sums, n_senders = sum_features(points, labels, len(masks))
     return sums / np.maximum(n_senders, 1).astype(np.float32)[:, None], n_senders > 0

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.aggregate import EVERY_AVERAGING, Averaging, mean_of
+from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task
 from laconic.algorithms.networks.settings import check_local, check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
-from laconic.networks.means import means_of_some
+from laconic.networks.means import average_some_of
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, Overlap, measure_overlap
 from laconic.wire import Bits, Floats, Message, Sparse
@@ -41,7 +41,7 @@ class Start(
         "is_set": 0,
         "n_stay": lambda n_stay: 32 * n_stay,
     },
-    is_afresh=True,
+    stateless=True,
 ):
     """Where a client goes on from; without values: from where it is."""
 
@@ -106,10 +106,10 @@ class CriticalParameters(Algorithm):
         server.starts |= self.mix(uploads, overlap, fleet.round, fleet.averaging)
 
     def mix(
-        self, uploads: Mapping[ClientId, Upload], overlap: Overlap, round: int, how: Averaging = "mean"
+        self, uploads: Mapping[ClientId, Upload], overlap: Overlap, round: int, averaging: Averaging = "mean"
     ) -> dict[ClientId, Start]:
         masks, vectors = zip(*((upload.mask, upload.read()) for upload in uploads.values()), strict=True)
-        starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down, how)
+        starts = mix(masks, vectors, overlap, round, self.alone_after, self.training.down, averaging)
         return dict(zip(uploads, starts, strict=True))
 
 
@@ -146,12 +146,12 @@ def mix(
     round: int,
     alone_after: int,
     down: str,
-    how: Averaging = "mean",
+    averaging: Averaging = "mean",
 ) -> list[Start]:
     """What each goes on from. masks, vectors: [entry of the part] what is critical to a client, and what it sent."""
     alike, all_join = find_alike(overlap, round, alone_after), np.ones((1, len(masks)), np.bool_)
     stacked = np.stack(vectors)
-    (everyone,) = average_some(stacked, all_join, how)
+    (everyone,) = average_some(stacked, all_join, averaging)
 
     def start(i: int, mean: Vector) -> Start:
         mask = masks[i]
@@ -164,7 +164,7 @@ def mix(
         return Start(round, critical, n_stay, None, others)
 
     def start_some(chosen: range) -> list[Start]:
-        return list(map(start, chosen, average_some(stacked, alike[chosen], how)))
+        return list(map(start, chosen, average_some(stacked, alike[chosen], averaging)))
 
     n_cores = os.cpu_count() or 1
     n_each = min(-(-len(masks) // n_cores), MOST_AT_ONCE)
@@ -185,8 +185,8 @@ def find_alike(overlap: Overlap, round: int, alone_after: int) -> Mask:
     return found
 
 
-def average_some(vectors: NDArray[np.float32], joins: Mask, how: Averaging) -> list[Vector]:
+def average_some(vectors: NDArray[np.float32], joins: Mask, averaging: Averaging) -> list[Vector]:
     """[choice] the mean of those vectors [client, entry] that join [choice, client]."""
-    if how == "mean":
-        return means_of_some(vectors, joins)
-    return [mean_of(vectors[some], [1] * int(some.sum()), how).astype(np.float32) for some in joins]
+    if averaging == "mean":
+        return average_some_of(vectors, joins)
+    return [average(vectors[some], [1] * int(some.sum()), averaging).astype(np.float32) for some in joins]

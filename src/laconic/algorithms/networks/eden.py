@@ -22,7 +22,7 @@ from laconic.wire import Bits, Message
 MAX_BITS = 4
 
 
-class Rotated(Message, paper_bits={"scale": 32}, is_afresh=True):
+class Rotated(Message, paper_bits={"scale": 32}, stateless=True):
     planes: Bits  # [bit, rotated entry] of the level's number, highest first
     scale: float  # of a level
     n_examples: int

@@ -25,7 +25,7 @@ from laconic.wire import Bits, Floats, Message
 SPEED = 6.0  # rho: sizes are exp(rho * what is learned), times the first
 
 
-class BinaryChange(Message, paper_bits={"sizes": 32}, is_afresh=True):
+class BinaryChange(Message, paper_bits={"sizes": 32}, stateless=True):
     signs: Bits  # [weight] True for +1
     sizes: Floats  # [layer] alpha: what a sign is worth
     n_examples: int

@@ -6,9 +6,8 @@ merge   the mean change, by examples, is added
 sent    down: what is no batch normalisation, to whom lacks the latest; up: its change
 """
 
-from laconic.algorithm import Fleet, Task
+from laconic.algorithm import Task
 from laconic.algorithms.networks.shared_vector import SharedPart, Tested
-from laconic.algorithms.networks.weights import Server
 from laconic.networks import Part, Spec, Training, find_part, layout
 
 
@@ -21,10 +20,10 @@ class FedBN(SharedPart):
     def part(self, spec: Spec) -> Part:
         return find_part(spec, norms=False, statistics=False)
 
-    def start_server(self, task: Task, fleet: Fleet) -> Server:
+    def check_task(self, task: Task) -> None:
+        super().check_task(task)
         if not any(piece.is_norm for piece in layout(self.choose_spec(task)).pieces):
             raise ValueError(
                 f'method.training.model = "{self.training.model}" has no batch normalisation, so fedbn would be '
                 "fedavg; choose resnet-small, resnet8 or vgg8, or run fedavg"
             )
-        return super().start_server(task, fleet)

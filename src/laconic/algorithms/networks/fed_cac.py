@@ -24,7 +24,7 @@ from laconic.networks.selection import pick_share
 from laconic.wire import Bits, Floats, Message
 
 
-class Upload(Message, is_afresh=True):
+class Upload(Message, stateless=True):
     mask: Bits  # [entry of the part] is it critical
     values: Floats  # [entry of the part]
 

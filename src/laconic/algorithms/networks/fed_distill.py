@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, Averaging
 from laconic.algorithm import ClientId, Fleet, Site, Task
-from laconic.algorithms.networks.class_targets import ClassTargets, Client, Means, Server, average
+from laconic.algorithms.networks.class_targets import ClassTargets, Client, Means, Server, average_targets
 from laconic.networks import Batch, Vector
 from laconic.networks.prototypes import sum_features, write_rows
 from laconic.wire import Message
@@ -39,9 +39,9 @@ class FedDistill(ClassTargets):
         return self.start_exchange(task)
 
     def merge(
-        self, server: Server, replies: Mapping[ClientId, Means], rng: np.random.Generator, how: Averaging = "mean"
+        self, server: Server, replies: Mapping[ClientId, Means], rng: np.random.Generator, averaging: Averaging = "mean"
     ) -> tuple[Vector, NDArray[np.bool_]]:
-        return average(replies, server.masks, how)
+        return average_targets(replies, server.masks, averaging)
 
     def costliest_round(self, task: Task) -> list[Message]:
         return super().costliest_round(task)[:2]  # a test needs nothing new

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
 from laconic import networks as nn
-from laconic.aggregate import EVERY_AVERAGING, Averaging, mean_of
+from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import Network, Part, Spec, Training, Vector
@@ -28,14 +28,14 @@ from laconic.wire import Floats, Ints, Message
 LEAST_LOSS = 1e-6
 
 
-class Common(Message, paper_bits={"ranks": 0}, is_afresh=True):
+class Common(Message, paper_bits={"ranks": 0}, stateless=True):
     """The common network; ranks 0 and all values: none of its layers became smaller."""
 
     ranks: Ints  # [piece]
     values: Floats
 
 
-class Sent(Message, paper_bits={"ranks": 0, "n_examples": 0}, is_afresh=True):
+class Sent(Message, paper_bits={"ranks": 0, "n_examples": 0}, stateless=True):
     ranks: Ints
     values: Floats
     n_examples: int
@@ -91,11 +91,11 @@ class FedKD(Algorithm):
         )
         server.vector = self.merge(server.spec, replies.values(), fleet.averaging)
 
-    def merge(self, spec: Spec, replies: Collection[Sent], how: Averaging = "mean") -> Vector:
+    def merge(self, spec: Spec, replies: Collection[Sent], averaging: Averaging = "mean") -> Vector:
         """[entry of the part]"""
         layout, part = nn.layout(spec), self.part(spec)
         vectors = [fill_out(Thin(reply.ranks, reply.values), layout, part) for reply in replies]
-        return mean_of(vectors, [reply.n_examples for reply in replies], how).astype(np.float32)
+        return average(vectors, [reply.n_examples for reply in replies], averaging).astype(np.float32)
 
     def energy(self, round: int) -> float:
         return self.first_energy + (self.last_energy - self.first_energy) * min(round / self.rising_rounds, 1.0)

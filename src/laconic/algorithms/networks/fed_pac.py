@@ -32,12 +32,12 @@ from laconic.wire import Bits, Floats, Ints, Message
 LEAST_WEIGHT = 1e-3  # of a head in a mixture
 
 
-class Lesson(Weights, is_afresh=True):
+class Lesson(Weights, stateless=True):
     has_prototype: Bits | None  # [class]
     prototypes: Floats | None  # [class that has one, feature]
 
 
-class Report(Update, is_afresh=True):
+class Report(Update, stateless=True):
     head: Floats  # [entry of the head]
     counts: Ints  # [class] examples
     prototypes: Floats  # [class with examples, feature] mean features after training
@@ -45,7 +45,7 @@ class Report(Update, is_afresh=True):
     spread: float  # how far the mean feature of so many examples may be off (v)
 
 
-class Head(Message, is_afresh=True):
+class Head(Message, stateless=True):
     head: Floats
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from laconic.aggregate import EVERY_AVERAGING, Averaging
 from laconic.algorithm import ClientId, Fleet, Task
-from laconic.algorithms.networks.class_targets import Means, Server, average, gather_points
+from laconic.algorithms.networks.class_targets import Means, Server, average_targets, gather_points
 from laconic.algorithms.networks.prototyping import Prototyping, count_examples
 from laconic.networks import Vector
 from laconic.networks.prototypes import sum_features
@@ -36,10 +36,10 @@ class FedProto(Prototyping):
         return self.start_exchange(task)
 
     def merge(
-        self, server: Server, replies: Mapping[ClientId, Means], rng: np.random.Generator, how: Averaging = "mean"
+        self, server: Server, replies: Mapping[ClientId, Means], rng: np.random.Generator, averaging: Averaging = "mean"
     ) -> tuple[Vector, NDArray[np.bool_]]:
         if not self.ppa:
-            return average(replies, server.masks, how)
-        self.check_averaging(how)
+            return average_targets(replies, server.masks, averaging)
+        self.check_averaging(averaging)
         sums, n_senders = sum_features(*gather_points(replies, server.masks), len(server.masks))
         return sums * (len(sums) / max(count_examples(replies), 1)), n_senders > 0

@@ -27,7 +27,7 @@ from laconic.wire import Message, Sparse
 LARGEST_HALF = 65504.0
 
 
-class Critical(Message, is_afresh=True):
+class Critical(Message, stateless=True):
     entries: Sparse  # [entry of the part]
 
     @property

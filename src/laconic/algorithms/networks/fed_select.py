@@ -25,11 +25,11 @@ from laconic.networks.selection import Mask, count_due, pick_highest
 from laconic.wire import Bits, Floats, Message
 
 
-class Shared(Message, is_afresh=True):
+class Shared(Message, stateless=True):
     values: Floats | None  # [entry shared with the client, as the server knows it]; None: nothing to tell
 
 
-class Update(Message, paper_bits={"is_own": 0}, is_afresh=True):
+class Update(Message, paper_bits={"is_own": 0}, stateless=True):
     is_own: Bits | None  # [entry of the part]; None: as the server knows it
     values: Floats  # [shared entry]
 

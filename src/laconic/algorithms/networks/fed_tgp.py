@@ -37,7 +37,7 @@ class FedTGP(Prototyping):
         return Server(self.start_exchange(task), start_maker(task.n_classes, self.n_features, fleet.rng))
 
     def merge(
-        self, server: Server, replies: Mapping[ClientId, Means], rng: np.random.Generator, how: Averaging = "mean"
+        self, server: Server, replies: Mapping[ClientId, Means], rng: np.random.Generator, averaging: Averaging = "mean"
     ) -> tuple[Vector, NDArray[np.bool_]]:
         masks = server.exchange.masks
         points, labels = self.weigh(masks, replies)

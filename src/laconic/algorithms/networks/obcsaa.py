@@ -24,7 +24,7 @@ from laconic.networks.sketch import Sketch, as_numbers, signs
 from laconic.wire import Bits, Message
 
 
-class Measured(Message, is_afresh=True):
+class Measured(Message, stateless=True):
     signs: Bits  # [row] of the sketch of the entries kept
     length: float  # of these entries, as a vector
     n_examples: int
@@ -45,7 +45,9 @@ class OBCSAA(CodedChange):
             raise ValueError(f"method.share = {self.share}, method.kept = {self.kept} must be above 0 and at most 1")
 
     # ---------------------------------------------------------------- server
-    def merge(self, server: Server, replies: Mapping[ClientId, Measured], round: int, how: Averaging = "mean") -> None:
+    def merge(
+        self, server: Server, replies: Mapping[ClientId, Measured], round: int, averaging: Averaging = "mean"
+    ) -> None:
         """Of one change that is made out of all replies together."""
         n_weights, sizes = server.shared.vector.size, [max(reply.n_examples, 1) for reply in replies.values()]
         measured = np.average([as_numbers(reply.signs) for reply in replies.values()], axis=0, weights=sizes)

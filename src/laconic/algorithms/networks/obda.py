@@ -26,7 +26,7 @@ from laconic.wire import Bits, Floats, Message
 MAX_MISSED = 31  # beyond that many bits for a weight, the weight itself is no longer
 
 
-class Missed(Message, paper_bits={"weights": 32}, is_afresh=True):
+class Missed(Message, paper_bits={"weights": 32}, stateless=True):
     """What brings a client up to date: majorities, or the weights."""
 
     version: int  # of the network afterwards: how many steps it has taken

@@ -37,12 +37,12 @@ def paper_square_bits(triangle: NDArray[Any]) -> float:
     return 32.0 * count_rows(triangle) ** 2
 
 
-class Lesson(Weights, paper_bits={"triangle": paper_square_bits}, is_afresh=True):
+class Lesson(Weights, paper_bits={"triangle": paper_square_bits}, stateless=True):
     means: Floats | None  # [class, feature]
     triangle: Floats | None  # the covariance's rows, each from the diagonal on
 
 
-class Report(Update, paper_bits={"has_mean": 0, "triangle": paper_square_bits}, is_afresh=True):
+class Report(Update, paper_bits={"has_mean": 0, "triangle": paper_square_bits}, stateless=True):
     has_mean: Bits  # [class]
     means: Floats  # [class with a mean of its own, feature]; the others are as they came
     triangle: Floats

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.aggregate import EVERY_AVERAGING, Averaging, mean_of
+from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.algorithms.networks.weights import NO_NEWS, Client, Server, Shared, Twofold, Update, Weights
@@ -77,12 +77,12 @@ class SharedVector(Algorithm):
         replies = fleet.ask(self.train, offered, check=partial(self.check_reply, server.spec))
         self.merge(server, replies, fleet.round, fleet.averaging)
 
-    def merge(self, server: Any, replies: Mapping[ClientId, Any], round: int, how: Averaging = "mean") -> None:
+    def merge(self, server: Any, replies: Mapping[ClientId, Any], round: int, averaging: Averaging = "mean") -> None:
         server.shared.acknowledge(replies)
         changes = [
             self.decode_change(reply, server.spec, choose_seed(round, client)) for client, reply in replies.items()
         ]
-        server.shared.move(self.blend * mean_of(changes, [reply.n_examples for reply in replies.values()], how))
+        server.shared.move(self.blend * average(changes, [reply.n_examples for reply in replies.values()], averaging))
 
     def deliver(self, server: Any, fleet: Fleet) -> None:
         if self.tested == "averaged":

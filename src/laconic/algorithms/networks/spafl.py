@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.aggregate import EVERY_AVERAGING, mean_of
+from laconic.aggregate import EVERY_AVERAGING, average
 from laconic.algorithm import Algorithm, Fleet, Site, Task, expect_shapes, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least
@@ -63,7 +63,7 @@ class SpaFL(Algorithm):
         check = expect_shapes(values=server.thresholds.shape)
         replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), check=check)
         sent = [reply.values.astype(np.float64) for reply in replies.values()]
-        server.thresholds = mean_of(sent, [1] * len(sent), fleet.averaging).astype(np.float32)
+        server.thresholds = average(sent, [1] * len(sent), fleet.averaging).astype(np.float32)
         news = Thresholds(server.thresholds.astype(DTYPES[self.training.down]))
         fleet.ask(self.shift, dict.fromkeys(fleet.everyone, news), at_least=0)
 

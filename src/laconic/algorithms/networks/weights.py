@@ -12,7 +12,7 @@ from laconic.networks import Network, Packed, Part, Spec, Vector
 from laconic.wire import Floats, Ints, Message
 
 
-class Weights(Message, paper_bits={"exact": 32}, is_afresh=True):
+class Weights(Message, paper_bits={"exact": 32}, stateless=True):
     """Nothing in it: the client holds the latest."""
 
     exact: Floats | None  # [entry of the part]
@@ -31,7 +31,7 @@ class Weights(Message, paper_bits={"exact": 32}, is_afresh=True):
 NO_NEWS = Weights(None, None, None)
 
 
-class Update(Message, paper_bits={"exact": 32, "n_examples": 0}, is_afresh=True):
+class Update(Message, paper_bits={"exact": 32, "n_examples": 0}, stateless=True):
     """How training changed what was received."""
 
     exact: Floats | None

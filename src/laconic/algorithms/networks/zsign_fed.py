@@ -23,7 +23,7 @@ from laconic.wire import Bits, Message
 WORTH = {"normal": math.sqrt(math.pi / 2), "uniform": 1.0}  # of a sign, for small changes, in units of the noise
 
 
-class Signs(Message, is_afresh=True):
+class Signs(Message, stateless=True):
     signs: Bits  # [weight] of the change, True for +1
     n_examples: int
 

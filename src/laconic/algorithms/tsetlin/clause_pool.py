@@ -116,9 +116,9 @@ class ClausePool(MachineMethod):
         check_shape("n_right", change.n_right, (len(BLENDS),))
         linear.check_quantised(change.rows, change.exponents, self.limits.change)
 
-    def merge(self, server: PoolServer, changes: Mapping[ClientId, Change], how: Averaging = "mean") -> None:
+    def merge(self, server: PoolServer, changes: Mapping[ClientId, Change], averaging: Averaging = "mean") -> None:
         rows = [linear.dequantise(change.rows, change.exponents) for change in changes.values()]
-        rows = clip_long(rows) if how == "clipped" else rows
+        rows = clip_long(rows) if averaging == "clipped" else rows
         server.move_head(dict(zip(changes, rows, strict=True)), self.momentum)
         n_right = sum((change.n_right for change in changes.values()), np.zeros(len(BLENDS), np.int64))
         if n_right.any():

@@ -121,12 +121,16 @@ class CSpFedTM(SplitMethod):
         counts = {client: update.per_class for client, update in updates.items() if update.per_class is not None}
         return {client: classes for client, classes in find_donors(counts, self.n_donors).items() if classes.any()}
 
-    def merge_weights(self, server: Server, shared: tm.Machine, updates: list[Update], how: Averaging = "mean") -> None:
+    def merge_weights(
+        self, server: Server, shared: tm.Machine, updates: list[Update], averaging: Averaging = "mean"
+    ) -> None:
         held = [update.find_held() for update in updates]
         classes = {"is_new": ~server.is_merged, "is_held": np.any(held, axis=0)}
         sizes = [u.n_examples * (mine if self.holders_only else 1) for u, mine in zip(updates, held, strict=True)]
         weights = [update.weights for update in updates]
-        shared.weights[...] = average_weights(shared.weights, weights, sizes, blend=self.blend, how=how, **classes)
+        shared.weights[...] = average_weights(
+            shared.weights, weights, sizes, blend=self.blend, averaging=averaging, **classes
+        )
         server.is_merged |= classes["is_held"]
 
     def list_messages(self, task: Task, n_shared: int) -> list[Message]:

@@ -94,10 +94,12 @@ class FedTM(MergedMethod):
         nothing = np.zeros(len(server.weights), np.bool_)
         return dict.fromkeys(sampled, nothing) | find_donors(known, self.n_donors)
 
-    def merge_weights(self, server: Server, updates: list[Update], how: Averaging = "mean") -> None:
+    def merge_weights(self, server: Server, updates: list[Update], averaging: Averaging = "mean") -> None:
         classes = {"is_new": ~server.is_merged, "is_held": np.any([update.per_class > 0 for update in updates], axis=0)}
         weights, sizes = [update.weights for update in updates], [int(update.per_class.sum()) for update in updates]
-        server.weights = average_weights(server.weights, weights, sizes, blend=self.blend, how=how, **classes)
+        server.weights = average_weights(
+            server.weights, weights, sizes, blend=self.blend, averaging=averaging, **classes
+        )
         server.is_merged |= classes["is_held"]
 
     def merge_states(self, server: Server, sent: dict[ClientId, tuple[NDArray[np.bool_], Update]]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import EVERY_AVERAGING, Averaging, mean_of
+from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape, classify, held_out
 from laconic.wire import EMPTY, Ints, Message
@@ -50,19 +50,19 @@ class TPFL(MachineMethod):
         def check_vote(_: Message, vote: Vote) -> None:
             check_shape("weights", vote.weights, (self.n_clauses,))
             if not 0 <= vote.label < server.n_classes:
-                raise ValueError(f"label is {vote.label}, one from 0 to {server.n_classes - 1} was due")
+                raise ValueError(f"label is {vote.label}, one from 0 to {server.n_classes - 1} was expected")
 
         votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), check=check_vote)
         centres = self.merge(server, list(votes.values()), fleet.averaging)
         fleet.note(n_clusters=len(centres))
         fleet.ask(self.install, {client: centres[vote.label] for client, vote in votes.items()}, at_least=0)
 
-    def merge(self, server: Server, votes: list[Vote], how: Averaging = "mean") -> dict[int, Vote]:
+    def merge(self, server: Server, votes: list[Vote], averaging: Averaging = "mean") -> dict[int, Vote]:
         """The new centre of each class named, in whole numbers; the server keeps the fractions."""
         for label in sorted({vote.label for vote in votes}):
             so_far = [server.centres[label]] if label in server.centres else []
             came = [vote.weights for vote in votes if vote.label == label]
-            server.centres[label] = mean_of([*so_far, *came], [1] * (len(so_far) + len(came)), how)
+            server.centres[label] = average([*so_far, *came], [1] * (len(so_far) + len(came)), averaging)
         named = {vote.label: server.centres[vote.label] for vote in votes}
         return {label: Vote(label, np.trunc(centre).astype(np.int32)) for label, centre in named.items()}
 
