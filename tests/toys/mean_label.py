@@ -1,4 +1,9 @@
-"""Clients learn the mean label of all, and predict the class next to it."""
+"""mean-label: clients learn the mean label of all, and predict the class next to it.
+
+paper   none: an example
+round   sampled clients tell the mean of their labels; everyone gets the mean of these
+sent    up: a mean and how many examples it is of; down: the mean of all
+"""
 
 from dataclasses import dataclass
 

@@ -202,7 +202,7 @@ def load_include_bits(
     due = (*machine.states.shape[:2], machine.shape.n_literals)
     if includes.shape != due or includes.dtype != np.bool_:
         raise ValueError(
-            f"include bits are {includes.dtype} of shape {list(includes.shape)}, bool of shape {list(due)} was expected; "
+            f"include bits are {includes.dtype} of shape {list(includes.shape)}, bool of {list(due)} was expected; "
             "take them from include_bits() of a machine of the same shape"
         )
     if not (INCLUDE <= include_state <= 255 and 0 <= exclude_state < INCLUDE):
