@@ -140,7 +140,7 @@ def simulate(
             played.append(PlayedRound(number, accuracy, done.trouble is not None, *sent))
             if number:
                 on_round(played[-1])
-        return Simulated(tuple(played), federation.server, [fleet.state(client) for client in fleet.everyone])
+        return Simulated(tuple(played), federation.server, fleet.states())
 
 
 def average_accuracy(scores: Sequence[Score]) -> float | None:

@@ -6,7 +6,7 @@ import torch
 
 from laconic import networks as nn
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.networks.class_targets import Means, Targets, average
+from laconic.algorithms.networks.class_targets import Means, Targets, average_targets
 from laconic.algorithms.networks.fed_distill import FedDistill
 from laconic.networks import Batch, Training
 
@@ -22,7 +22,7 @@ def site(labels: list[int]) -> Site:
 def test_opinions_are_the_plain_mean_over_clients_that_have_the_class() -> None:
     both = Means(np.array([True, True]), np.array([1, 0, 2, 4], np.float32), None, None, None)
     one = Means(np.array([False, True]), np.array([4, 0], np.float32), None, None, None)
-    opinions, has_any = average({0: both, 1: one}, np.ones((2, 2), np.bool_))
+    opinions, has_any = average_targets({0: both, 1: one}, np.ones((2, 2), np.bool_))
     assert opinions.tolist() == [[1, 0], [3, 2]]
     assert has_any.all()
 

@@ -44,6 +44,9 @@ class LocalFleet(BaseFleet):
         """As it is now."""
         return self._host.state(client)
 
+    def states(self) -> list[Any]:
+        return [self.state(client) for client in self.everyone]
+
     def _save_clients(self, round: int) -> dict[int, str]:
         return self._host.ends.save(round)
 
