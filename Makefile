@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-deployment lint browser bench format clean
+.PHONY: demo test test-deployment lint browser bench docs format clean
 
 demo: .venv/ready
 	$(BIN)/laconic demo
@@ -39,6 +39,10 @@ lint: .venv/dev
 
 bench: .venv/ready
 	$(BIN)/laconic bench tsetlin
+
+# Tables of the README, docs/methods and docs/results, from what methods say of themselves and from the JSON of results.
+docs: .venv/ready
+	$(BIN)/python benchmarks/pages.py
 
 format: .venv/dev
 	$(BIN)/ruff format .

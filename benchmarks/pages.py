@@ -1,7 +1,8 @@
-"""Writes the tables of docs/results/*.md anew from the JSON beside them; how each is made stands in tables.py.
+"""Writes tables of the documentation anew: those of docs/results from the JSON beside them, those of methods from what
+each method says of itself. How each is made stands in tables.py.
 
     python benchmarks/pages.py              writes
-    python benchmarks/pages.py --check      writes nothing; exits with 1 if a page is not what its JSON gives
+    python benchmarks/pages.py --check      writes nothing; exits with 1 if a page is not what it should be
 
 A page holds a table between `<!-- table: NAME -->` and `<!-- end -->`; the JSON is NAME up to the first dot.
 """
@@ -13,14 +14,16 @@ from pathlib import Path
 
 from tables import TABLES
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "results"
 TABLE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def render(name: str) -> str:
     """The table as Markdown."""
     header, make = TABLES[name]
-    rows = [header.split("|"), *make(json.loads((RESULTS / f"{name.split('.')[0]}.json").read_text("utf-8")))]
+    source = RESULTS / f"{name.split('.')[0]}.json"
+    rows = [header.split("|"), *make(json.loads(source.read_text("utf-8")) if source.exists() else None)]
     head, *body = ["| " + " | ".join(cell.strip() for cell in row) + " |\n" for row in rows]
     return head + "|---" * len(rows[0]) + "|\n" + "".join(body)
 
@@ -30,16 +33,18 @@ def refresh(page: str) -> str:
     return TABLE.sub(lambda found: found[1] + render(found[2]) + found[3], page)
 
 
+def list_pages() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "docs" / "methods" / "README.md", *sorted(RESULTS.glob("*.md"))]
+
+
 def main(arguments: list[str]) -> None:
-    stale = {
-        path: new for path in sorted(RESULTS.glob("*.md")) if (new := refresh(old := path.read_text("utf-8"))) != old
-    }
+    stale = {path: new for path in list_pages() if (new := refresh(old := path.read_text("utf-8"))) != old}
     for path, text in stale.items():
         print(path.name)
         if "--check" not in arguments:
             path.write_text(text, "utf-8")
     if stale and "--check" in arguments:
-        sys.exit("these are not what their JSON gives: run python benchmarks/pages.py")
+        sys.exit("these are not what they should be: run python benchmarks/pages.py")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How the tables of docs/results are made: each has a header and a function from its JSON to the cells of its rows.
+"""How tables are made: each has a header and a function from its JSON, if it has one, to the cells of its rows.
 
 Percent are of test examples, a kB is 1000 bytes; ± beside a difference is the standard error of its mean over seeds,
 beside an accuracy the standard deviation over seeds. pages.py calls these and writes the pages.
@@ -7,8 +7,11 @@ beside an accuracy the standard deviation over seeds. pages.py calls these and w
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+
+from laconic.algorithms import METHODS
 
 Rows = Iterator[list[str]]
 Make = Callable[[Any], Rows]
@@ -283,3 +286,30 @@ def sketch_networks(file: Any) -> Rows:
     for run in file["sketches"]:
         keys = ("forward", "adjoint", "transform", "draw", "rotate", "unrotate")
         yield [f"{run['n']:,} · {run['m']:,}", *(f"{run[f'{key}_ms']:.2f}" for key in keys)]
+
+
+# ---------------------------------------------------------------- methods
+FAMILIES = {"tsetlin": "Tsetlin Machines, in the core", "networks": "neural networks, with PyTorch (extra `nn`)"}
+
+
+def find_page(method: str) -> str:
+    """The page whose title names it."""
+    for path in sorted((Path(__file__).parent.parent / "docs" / "methods").glob("*.md")):
+        title = path.read_text("utf-8").partition("\n")[0]
+        if method in title.removeprefix("# ").replace(",", " ").split():
+            return path.name
+    raise ValueError(f"no page in docs/methods has {method} in its title")
+
+
+@table("methods-by-family", "methods on | ")
+def list_by_family(_: None) -> Rows:
+    for family, words in FAMILIES.items():
+        mine = [name for name, method in METHODS.items() if method.family == family]
+        yield [words, " ".join(f"[`{name}`](docs/methods/{find_page(name)})" for name in mine)]
+
+
+@table("methods", "method | what it does | what travels | paper")
+def list_methods(_: None) -> Rows:
+    for name, method in METHODS.items():
+        summary = method.summary.partition(": ")[2].rstrip(".")
+        yield [f"[{name}]({find_page(name)})", summary, method.travels, method.paper]

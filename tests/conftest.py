@@ -23,7 +23,7 @@ settings.load_profile("laconic")
 @pytest.fixture(scope="session")
 def ray_nodes() -> Iterator[list[Node]]:
     """Two on this machine, the same for all tests: to start them takes seconds."""
-    ours = pytest.importorskip("laconic.fleets.ray", reason='ray is not installed: pip install "laconic[ray]"')
+    ours = pytest.importorskip("laconic.fleets.ray", reason='ray is not installed: pip install "laconic-fl[ray]"')
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:  # Ray wants a short path
         head = Node(Path(folder))
         nodes = [head, Node(Path(folder), head)]

@@ -176,7 +176,12 @@ NONSENSE = {
     "run --budget 10kg": 'error[E102] --set budget  budget = "10kg" is no number of bytes',
     "run --seed 1,x": "--seed",
     "run --resume nowhere": "error[E160] nowhere holds no run",
-    "run --resume full --set rounds=3": "give it alone",
+    "run --resume full --seed 3": "give it alone",
+    "run --resume begun --set seed=3": "error[E101] --set seed=3  a run goes on as it was begun",
+    "run --resume begun --set rounds=2": "it can get more, not as few as 2",
+    "compare local-tm fedbn --set fedbn.training.model=mlp": "so fedbn would be fedavg; choose",
+    "run --set method.name=fedavg --set method.training.model=mynet:Net": "there is no module mynet",
+    "conform nothing:Nothing": "there is no module nothing",
     "run --out full": "error[E160] --out full is not empty",
     "run --out bad.toml": "error[E160] --out bad.toml is a file",
     "compare fedtm fedtmm": 'error[E110] unknown method "fedtmm".  Closest: fedtm',
@@ -192,6 +197,8 @@ NONSENSE = {
 def test_nonsense_ends_with_code_2_and_a_budget_too_small_with_3_and_both_leave_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[method]\nclausses = 5\n")
     (tmp_path / "broken.toml").write_text("rounds = [\n")
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "config.toml").write_text("rounds = 3\n")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     before = sorted(tmp_path.rglob("*"))

@@ -1,5 +1,6 @@
 """The documentation keeps up with the registry, and its links lead somewhere."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -19,8 +20,18 @@ def test_every_method_has_a_page_whose_title_names_it(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_readme_names_every_method(method: str) -> None:
-    assert f"`{method}`" in (ROOT / "README.md").read_text("utf-8")
+def test_a_method_says_in_its_file_what_it_does_whose_it_is_and_what_travels(method: str) -> None:
+    told = METHODS[method]
+    assert told.summary.partition(": ")[2]
+    assert told.paper.startswith("none: ") or told.paper[-4:].isdigit() or "; " in told.paper or method == "cs-pfedtm"
+    assert told.travels == "nothing" or any(way in told.travels for way in ("up", "both ways", "to each neighbour"))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/methods/README.md"])
+def test_tables_of_methods_are_what_methods_say_of_themselves(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    text = (ROOT / page).read_text("utf-8")
+    assert importlib.import_module("pages").refresh(text) == text, "run make docs"
 
 
 def anchors(text: str) -> set[str]:

@@ -65,7 +65,7 @@ def test_images_keep_their_shape() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "fedtmm"}, "method is 'fedtmm'; there are local-tm, fedtm"),
+        ({"method": "fedtmm"}, "method is 'fedtmm'; there are clausepool, cs-pfedtm"),
         ({"settings": {"n_clauses": 0}}, "n_clauses = 0 must be at least 1"),
         ({"booleanizer": "magic"}, "booleanizer is 'magic'"),
     ],

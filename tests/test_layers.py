@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "linear": {"trial"},
     "state": set(),
     "algorithm": {"wire", "aggregate"},
-    "algorithms": {"algorithm", "wire", "tsetlin", "networks", "aggregate", "linear"},
+    "algorithms": {"algorithm", "importing", "wire", "tsetlin", "networks", "aggregate", "linear"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets"},
     "records": set(),

@@ -33,5 +33,5 @@ def test_a_method_on_networks_says_which_extra_to_install() -> None:
     for command in (("run", "--set", "method.name=fedpurin"), ("bench", "networks", "--rounds", "1")):
         done = run_laconic(*command)
         assert done.returncode == 2, done.stderr
-        assert 'pip install "laconic[nn]"' in done.stderr
+        assert 'pip install "laconic-fl[nn]"' in done.stderr
     assert "fedpurin" in run_laconic("list", "methods").stdout

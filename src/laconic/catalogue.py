@@ -64,7 +64,7 @@ def list_models() -> list[dict[str, Any]]:
         from laconic.runs.typed_toml import ConfigError
 
         raise ConfigError(
-            "E140", f'models need {error.name}, which is not installed.  pip install "laconic[nn]"'
+            "E140", f'models need {error.name}, which is not installed.  pip install "laconic-fl[nn]"'
         ) from error
 
     shapes = {"28x28": (28, 28), "32x32x3": (32, 32, 3)}

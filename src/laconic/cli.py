@@ -142,10 +142,9 @@ def compare(
         from laconic.runs.plan import plan_comparison
 
         plan = plan_comparison(methods, config, read_settings(settings, budget), numbers, out)
-        if out is None and not quiet:
-            folder = next(iter(plan)).parents[0 if len(numbers) < 2 else 1]
-            typer.echo(f"in {folder}; after a stop, the same command with --out {folder} goes on", err=True)
-        carry_out(plan, as_json=as_json, quiet=quiet, as_list=True)
+        folder = next(iter(plan)).parents[0 if len(numbers) < 2 else 1]
+        where = f"in {folder}; after a stop, the same command with --out {folder} goes on" if out is None else ""
+        carry_out(plan, as_json=as_json, quiet=quiet, as_list=True, where=where)
 
 
 def find_runs(folder: Path, settings: Sequence[str]) -> Plan:
@@ -252,7 +251,10 @@ def conform(
     names = choose("fleet", fleets, list(FLEETS))
     with explained(debug=debug):
         from laconic.conformance import try_claims
+        from laconic.runs.config import find_method
 
+        for method in methods:
+            find_method(method)
         n_broken = 0
         for method in methods:
             for line, holds in try_claims(method, names):

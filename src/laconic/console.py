@@ -57,13 +57,15 @@ def explain(error: Exception) -> tuple[int, str]:
     return 1, f"error: {type(error).__name__}: {error}  ({remedy})"
 
 
-def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool) -> None:
-    """Everything planned, one after the other; results to stdout."""
+def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool, where: str = "") -> None:
+    """Everything planned, one after the other; results to stdout. where: said once it is clear that all can be done."""
     from laconic.runs.display import make_display
     from laconic.runs.plan import check_all, go_on
 
     if len(plan) > 1:  # one alone is checked where it starts
         check_all(plan)
+    if where and not quiet:
+        typer.echo(where, err=True)
     summaries: list[Summary] = []
     for folder, config in plan.items():
         with make_display(folder, quiet=quiet) as display:

@@ -26,7 +26,7 @@ from laconic.runs.config import read_config
 from laconic.runs.run import drive, find_conditions
 from laconic.simulation import Federation, federate
 
-pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
+pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
 
 import httpx
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key

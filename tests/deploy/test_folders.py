@@ -11,7 +11,7 @@ import pytest
 
 from laconic.algorithm import Examples, Task
 
-pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
+pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key

@@ -20,8 +20,8 @@ from laconic.fleets.host import Home
 from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 
-pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
-pytest.importorskip("torch", reason="torch is not installed: pip install 'laconic[nn]'")
+pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'laconic-fl[nn]'")
 
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.client.mod import secaggplus_mod

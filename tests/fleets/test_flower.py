@@ -18,7 +18,7 @@ from laconic.simulation import Federation
 from laconic.state import freeze
 from laconic.wire import EMPTY
 
-pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic[flower]'")
+pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
 
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 

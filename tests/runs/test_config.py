@@ -230,9 +230,9 @@ def test_other_sizes_are_refused(text: str) -> None:
 
 
 def test_a_method_whose_extra_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    needy = Method("needy", "networks", "package_that_nobody_has.needy:Needy", "none", "nothing", extra="nn")
+    needy = Method("needy", "networks", "package_that_nobody_has.needy:Needy", "", "none", "nothing", extra="nn")
     monkeypatch.setitem(METHODS, "needy", needy)
-    with pytest.raises(ConfigError, match=r'needs .*pip install "laconic\[nn\]"') as caught:
+    with pytest.raises(ConfigError, match=r'needs .*pip install "laconic-fl\[nn\]"') as caught:
         read_config(None, ["method.name=needy"])
     assert caught.value.code == "E140"
 
@@ -240,7 +240,7 @@ def test_a_method_whose_extra_is_missing_says_what_to_install(monkeypatch: pytes
 def test_a_fleet_whose_extra_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     monkeypatch.delitem(sys.modules, "laconic.fleets.ray", raising=False)
-    with pytest.raises(ConfigError, match=r'fleet "ray" needs ray, .*pip install "laconic\[ray\]"') as caught:
+    with pytest.raises(ConfigError, match=r'fleet "ray" needs ray, .*pip install "laconic-fl\[ray\]"') as caught:
         read_config(None, ["fleet.name=ray"])
     assert caught.value.code == "E140"
 

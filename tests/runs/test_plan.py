@@ -61,4 +61,6 @@ def test_folders_in_use_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="laconic run --resume"):
         check_free(tmp_path)
     with pytest.raises(ConfigError, match="other settings"):
-        go_on(read_config(None), tmp_path, None)
+        go_on(read_config(None, ["rounds=3", "seed=1"]), tmp_path, None)
+    with pytest.raises(ConfigError, match="it can get more, not as few as 2"):
+        go_on(read_config(None, ["rounds=2"]), tmp_path, None)

@@ -28,7 +28,8 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.sources, self.caches = folder / "laconic" / "tsetlin", folder / "caches"
         shutil.copytree(PACKAGE / "tsetlin", self.sources, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(PACKAGE / "__init__.py", self.sources.parent)
+        for name in ("__init__.py", "trial.py", "files.py"):  # what the engine imports beside itself
+            shutil.copy(PACKAGE / name, self.sources.parent)
         self.environment = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(self.caches)}
 
     def train(self) -> tuple[str, bool]:

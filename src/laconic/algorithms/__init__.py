@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from laconic.algorithm import Algorithm
 
 GROUP = "laconic.methods"
-EXTRAS = {"tsetlin": "", "networks": "nn"}  # family -> what to install beside the core: pip install "laconic[extra]"
+EXTRAS = {"tsetlin": "", "networks": "nn"}  # family -> what to install beside the core: pip install "laconic-fl[extra]"
 OTHER = "other"  # family of methods from elsewhere
 
 

@@ -30,7 +30,7 @@ def need_flower() -> None:
         import flwr  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            "E140", 'deploy needs flwr, which is not installed.  pip install "laconic[flower]"'
+            "E140", 'deploy needs flwr, which is not installed.  pip install "laconic-fl[flower]"'
         ) from error
     from laconic.deploy.processes import spare_loopback
 

@@ -189,7 +189,7 @@ def check_fleet(name: str) -> None:
 
 def lacking(what: str, extra: str, error: ImportError) -> ConfigError:
     return ConfigError(
-        "E140", f'{what} needs {error.name or error}, which is not installed.  pip install "laconic[{extra}]"'
+        "E140", f'{what} needs {error.name or error}, which is not installed.  pip install "laconic-fl[{extra}]"'
     )
 
 
