@@ -16,9 +16,11 @@ pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
 
-from laconic.deploy.folders import read_examples, read_settings, write_examples
+from laconic.deploy.folders import read_examples, read_experiment, read_settings, write_examples
 from laconic.deploy.keys import read_public_key
+from laconic.deploy.submit import begin
 from laconic.records import Holding, Partition, read
+from laconic.runs.config import read_config
 from laconic.runs.typed_toml import ConfigError
 
 OWN = ["--nodes", "2", "--shape", "28,28", "--classes", "10"]
@@ -131,6 +133,16 @@ def test_examples_that_do_not_fit_the_task_are_refused(tmp_path: Path) -> None:
         read_examples(path, Task((5,), 3, 1))
     with pytest.raises(ValueError, match="y_train reaches from 0 to 2, 0 to 1 was expected"):
         read_examples(path, Task((2,), 2, 1))
+
+
+def test_a_node_runs_no_code_that_a_server_names_by_its_path(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[method]\nname = "rumour:Rumour"\n')
+    with pytest.raises(ConfigError, match='real nodes take methods by name, and "rumour:Rumour" is a class'):
+        read_experiment(tmp_path / "config.toml")
+    config = read_config(None, ["method.name=rumour:Rumour"])
+    with pytest.raises(ConfigError, match="real nodes take methods by name"):
+        begin(folder / "server", config, tmp_path / "run", lambda line: None)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_without_settings_is_refused_by_name(tmp_path: Path) -> None:

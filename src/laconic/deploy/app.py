@@ -14,7 +14,7 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from laconic.deploy.folders import read_examples, read_settings
+from laconic.deploy.folders import read_examples, read_experiment, read_settings
 from laconic.files import write_atomically
 from laconic.fleets.flower import FlowerFleet, Post, answer
 from laconic.fleets.host import Home
@@ -89,7 +89,7 @@ def step(letter: Message, context: Context) -> Message:
     states = folder / "runs" / run
     if not (states / "config.toml").exists():  # for the run's whole life, and for the node's owner to see
         write_atomically(states / "config.toml", str(context.run_config["experiment"]).encode())
-    config = read_config(states / "config.toml")
+    config = read_experiment(states / "config.toml")
     own = read_examples(folder / settings.data, settings.task)
     source = ClientData(((0, {settings.client: own}),))
     home = Home(config.method, settings.task, source, config.seed, tested=config.data.tested)

@@ -89,6 +89,24 @@ def describe_unknown(task: Task) -> Partition:
     return Partition(classes=classes, clients=clients, sha256=secrets.token_hex(32))
 
 
+def read_experiment(path: Path) -> Config:
+    """What a server asks a node to run: a method that is installed there under a name, no code by its path."""
+    from laconic.runs.config import read_config
+
+    settings = tomllib.loads(path.read_text("utf-8"))
+    check_named(str(settings.get("method", {}).get("name", "")))
+    return read_config(path)
+
+
+def check_named(method: str) -> None:
+    if ":" in method:
+        raise ConfigError(
+            "E170",
+            f'real nodes take methods by name, and "{method}" is a class.  Install it on every node and on the server, as '
+            "an entry point of the group laconic.methods  (docs/new-method.md)",
+        )
+
+
 def check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:

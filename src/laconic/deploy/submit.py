@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laconic.deploy.control import UNREACHABLE, Control
-from laconic.deploy.folders import read_settings
+from laconic.deploy.folders import check_named, read_settings
 from laconic.files import write_atomically
 from laconic.records import Deployed, Failure, Partition, Summary, read, read_rounds, write
 from laconic.runs.budget import keep_budget
@@ -29,7 +29,9 @@ OWN_ERRORS = ("OverBudget", "ValueError", "TypeError", "ConfigError")  # which a
 
 def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]) -> None:
     """The folder of a new run, as laconic run makes it."""
+    check_named(config.method_name)
     task = read_settings(server, "server").task
+    config.method.check_task(task)
     config = keep_budget(config, task, say)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, describe_environment())
