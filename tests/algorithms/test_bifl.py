@@ -1,5 +1,4 @@
 import math
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -43,7 +42,7 @@ def test_latent_weights_take_adams_steps_and_stay_within_one() -> None:
 
 def test_full_averages_latent_weights_by_examples() -> None:
     method = BiFLFull(training=LOCAL)
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         assert server.shared.vector == pytest.approx(mean(trained()), abs=1e-6)
@@ -51,7 +50,7 @@ def test_full_averages_latent_weights_by_examples() -> None:
 
 def test_up_down_mixes_the_majoritys_signs_into_latent_weights_once() -> None:
     method = BiFLUpDown(mix=0.25, training=LOCAL)
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         own = trained()
@@ -77,7 +76,7 @@ def test_ml_strengthens_weights_that_most_agree_with_and_turns_those_that_nearly
 
 def test_ml_clients_make_out_weights_from_the_votes_once() -> None:
     method = BiFLML(training=LOCAL)
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         own = trained()

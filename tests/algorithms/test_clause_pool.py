@@ -1,4 +1,5 @@
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,11 @@ from laconic.algorithms.tsetlin.pool import Offer
 from laconic.algorithms.tsetlin.pool_server import PoolServer
 from laconic.algorithms.tsetlin.pooled_model import BLENDS
 from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
-from laconic.fleets.source import ClientData
+from laconic.fleets.source import ClientData, Parts
 from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.config import read_config
 from laconic.runs.run import run
+from laconic.simulation import Federation, federate
 
 TASK = Task((4, 4), 3, 4)
 METHOD = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2)
@@ -176,66 +176,55 @@ def test_only_held_classes_are_guessed() -> None:
     assert np.mean(guessed == site.train.y) > 0.9
 
 
-def make_parts(shift: int = 0) -> dict[int, tuple[Examples, Examples, Examples]]:
+def make_parts(shift: int = 0) -> dict[int, Parts]:
     """Client k holds two classes, from k + shift on."""
     sites = [make_site([(k + shift) % 3] * 9 + [(k + shift + 1) % 3] * 9, k) for k in range(4)]
     return dict(enumerate((site.train, site.val, site.train) for site in sites))
 
 
-def make_fleet(method: ClausePool, *later: tuple[int, dict[int, Any]], **conditions: float) -> LocalFleet:
-    home = Home(method, TASK, ClientData(((0, make_parts()), *later)), seed=0)
-    return LocalFleet(home, Conditions(**conditions), lambda what, done, total: None, 2)  # type: ignore[arg-type]
+def gather(
+    method: ClausePool, *later: tuple[int, dict[int, Parts]], **conditions: float
+) -> AbstractContextManager[Federation]:
+    source = ClientData(((0, make_parts()), *later))
+    return federate(method, TASK, source, seed=0, workers=2, conditions=Conditions(**conditions))  # type: ignore[arg-type]
+
+
+def play(gathered: AbstractContextManager[Federation], n_rounds: int) -> tuple[PoolServer, list[int], list[int]]:
+    """The server, the bytes of each round, and how many of all 72 test examples were right after it."""
+    sent, right = [], []
+    with gathered as federation:
+        federation.play(0, is_evaluated=False)
+        for number in range(1, n_rounds + 1):
+            played = federation.play(number, is_evaluated=True)
+            assert played.trouble is None
+            sent.append(federation.fleet.ledger.total().sent_bytes)
+            right.append(sum(score.n_correct for score in played.scores or ()))
+    return federation.server, sent, right
 
 
 def test_clauses_travel_once_and_then_only_the_head() -> None:
-    fleet = make_fleet(METHOD)
-    server = METHOD.start_server(TASK, fleet)
     steps = []
-    for number in (1, 2):
-        fleet.begin(number)
-        METHOD.run_round(server, fleet)
-        steps.append({step for (step,) in fleet.ledger.totals("step")})
-    fleet.close()
-    assert steps == [{"offer", "take_clauses", "improve"}, {"improve"}]
-    assert len(server.pool.clauses) == 8  # of each client one for each of its two classes
+    with gather(METHOD) as federation:
+        for number in range(3):
+            federation.play(number, is_evaluated=False)
+            steps.append({step for (step,) in federation.fleet.ledger.totals("step")})
+    assert steps == [set(), {"offer", "take_clauses", "improve"}, {"improve"}]
+    assert len(federation.server.pool.clauses) == 8  # of each client one for each of its two classes
 
 
 def test_the_control_sends_nothing() -> None:
     method = ClausePool(n_clauses=10, epochs=20, threshold=10, share=False)
-    fleet = make_fleet(method)
-    server = method.start_server(TASK, fleet)
-    for number in (1, 2):
-        fleet.begin(number)
-        method.run_round(server, fleet)
-        assert fleet.ledger.total().sent_bytes == 0
-    scores = fleet.evaluate()
-    fleet.close()
-    assert sum(score.n_correct for score in scores) > 60  # of 72
+    _, sent, right = play(gather(method), 2)
+    assert sent == [0, 0]
+    assert right[-1] > 60  # of 72
     assert method.costliest_round(TASK) == []
 
 
 def test_a_refresh_that_is_lost_is_asked_for_again_before_the_head() -> None:
     method = ClausePool(n_clauses=6, epochs=1, threshold=10, n_offered=1, min_examples=2, refresh_every=2)
-    fleet = make_fleet(method, lost_replies=0.4)
-    server = method.start_server(TASK, fleet)
-    for number in range(1, 13):
-        fleet.begin(number)
-        method.run_round(server, fleet)
-    fleet.close()
+    server, _, _ = play(gather(method, lost_replies=0.4), 12)
     assert len(server.pool.clauses) == 8
     assert min(member.offered for member in server.members.by_id.values()) > 4
-
-
-def play(method: ClausePool, n_rounds: int, fleet: LocalFleet) -> tuple[PoolServer, list[int], list[int]]:
-    """The server, the bytes of each round, and how many of all 72 test examples were right after it."""
-    server, sent, right = method.start_server(fleet.home.task, fleet), [], []
-    for number in range(1, n_rounds + 1):
-        fleet.begin(number)
-        method.run_round(server, fleet)
-        sent.append(fleet.ledger.total().sent_bytes)
-        right.append(sum(score.n_correct for score in fleet.evaluate()))
-    fleet.close()
-    return server, sent, right
 
 
 SMALL: dict[str, Any] = {"n_clauses": 10, "epochs": 20, "threshold": 10, "n_offered": 1, "min_examples": 2}
@@ -245,7 +234,7 @@ SMALL: dict[str, Any] = {"n_clauses": 10, "epochs": 20, "threshold": 10, "n_offe
 def test_clients_follow_a_drift_of_their_classes_with_and_without_a_new_pool(refresh_every: int) -> None:
     """From round 4 on clients hold other classes."""
     method = ClausePool(**SMALL, refresh_every=refresh_every)
-    server, _, right = play(method, 14, make_fleet(method, (4, make_parts(shift=1))))
+    server, _, right = play(gather(method, (4, make_parts(shift=1))), 14)
     assert np.mean(right[5:]) > 65  # of 72; two rounds later
     assert [member.holds.tolist() for member in server.members.by_id.values()] == [
         [False, True, True], [True, False, True], [True, True, False], [False, True, True]
@@ -278,8 +267,7 @@ def test_clients_that_came_together_are_refreshed_apart() -> None:
 
 def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> None:
     method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2, patience=3)
-    fleet = make_fleet(method)
-    server, sent, right = play(method, 12, fleet)
+    server, sent, right = play(gather(method), 12)
     assert sent[0] > 0 == sent[-1]
     assert right[-1] == right[-2] > 65
     end = server.members.best_round + method.patience
@@ -290,7 +278,7 @@ def test_without_progress_the_exchange_ends_and_a_newcomer_starts_it_again() -> 
 
 def test_at_the_end_whoever_was_away_still_gets_the_head_once() -> None:
     method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=1, min_examples=2, patience=4)
-    server, sent, _ = play(method, 60, make_fleet(method, participation=0.5))
+    server, sent, _ = play(gather(method, participation=0.5), 60)
     end = server.members.best_round + method.patience
     assert min(member.heard for member in server.members.by_id.values()) >= end
     assert sent[-1] == 0
@@ -384,10 +372,8 @@ def test_any_shape_of_example_will_do_colour_images_too(task: Task) -> None:
     x = (rng.random((24, *task.input_shape)) < 0.3).astype(np.uint8)
     x[y == 1] = 0  # dark
     x[y == 2] = 1
-    parts = dict.fromkeys(range(4), (Examples(x, y),) * 3)
-    home = Home(method, task, ClientData(((0, parts),)), seed=0)
-    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
-    server, _, right = play(method, 3, fleet)
+    source = ClientData.of([(Examples(x, y),) * 3] * 4)
+    server, _, right = play(federate(method, task, source, seed=0, workers=1), 3)
     assert len(server.pool.clauses) == 4 * 3 * 2
     assert right[-1] > 80  # of 96
 
@@ -395,7 +381,7 @@ def test_any_shape_of_example_will_do_colour_images_too(task: Task) -> None:
 def test_a_head_on_a_pool_of_any_size_stays_calm_for_many_rounds() -> None:
     for n_offered in (1, 10):
         method = ClausePool(n_clauses=10, epochs=20, threshold=10, n_offered=n_offered, min_examples=2)
-        server, _, right = play(method, 40, make_fleet(method))
+        server, _, right = play(gather(method), 40)
         assert min(right[5:]) > 65
         assert np.abs(server.head).max() < 100
 

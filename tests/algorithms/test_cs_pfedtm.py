@@ -1,7 +1,7 @@
 import csv
 import json
 from collections import Counter, defaultdict
-from contextlib import closing
+from contextlib import AbstractContextManager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,10 @@ from laconic.algorithms.tsetlin.cs_pfedtm import CSpFedTM, Order, Server, States
 from laconic.algorithms.tsetlin.machines import Merged, choose_shape, paper_clause_bytes, resize
 from laconic.algorithms.tsetlin.two_machines import TwoMachines
 from laconic.fleets.base import Conditions, OverBudget
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.runs.config import read_config
 from laconic.runs.run import run
+from laconic.simulation import Federation, federate
 from laconic.wire import EMPTY
 
 TASK = Task((4, 4), 3, 4)
@@ -102,18 +101,18 @@ def test_a_reference_says_which_clauses_are_used_and_masks_classes_the_client_la
     assert used[2].any() == (similarity != "clause")  # class 2 is trained too, as the other class of each example
 
 
-def open_fleet(method: CSpFedTM, labels: list[list[int]], lost_replies: float = 0.0) -> LocalFleet:
+def gather(method: CSpFedTM, labels: list[list[int]], lost_replies: float = 0.0) -> AbstractContextManager[Federation]:
     """A client for each list of labels, thirty examples of each."""
-    parts = {client: (site(mine * 30).train,) * 3 for client, mine in enumerate(labels)}
-    home = Home(method, Task((4, 4), 3, len(labels)), ClientData(((0, parts),)), seed=0)
-    return LocalFleet(home, Conditions(lost_replies=lost_replies), lambda what, done, total: None, 1)
+    task, source = Task((4, 4), 3, len(labels)), ClientData.of([(site(mine * 30).train,) * 3 for mine in labels])
+    return federate(method, task, source, seed=0, workers=1, conditions=Conditions(lost_replies=lost_replies))
 
 
 def test_the_server_splits_by_the_mean_similarity_of_pairs_and_notes_what_is_affordable() -> None:
     """Hardly a clause of a held class is unused, so that clauses are about as similar as the label sets."""
     method = CSpFedTM(n_clauses=20, patch=0, epochs=30, download_bytes=240)  # 3 classes * 2 words * 4 bytes a clause
-    with closing(open_fleet(method, [[0, 1], [0, 2], [0, 1]])) as fleet:
-        made = method.start_server(fleet.home.task, fleet)
+    with gather(method, [[0, 1], [0, 2], [0, 1]]) as federation:
+        federation.play(0, is_evaluated=False)
+    made, fleet = federation.server, federation.fleet
     assert made.similarity == pytest.approx((1 / 3 + 1 + 1 / 3) / 3, abs=0.05)
     clients, alike = fleet.pair_notes["similarity"]
     assert clients == [0, 1, 2]
@@ -126,9 +125,9 @@ def test_the_server_splits_by_the_mean_similarity_of_pairs_and_notes_what_is_aff
 
 @pytest.mark.parametrize(("labels", "lost_replies"), [([[0, 1, 2]], 0.0), ([[0, 1], [0, 1]], 0.999999)])
 def test_without_two_clients_to_compare_nothing_is_shared(labels: list[list[int]], lost_replies: float) -> None:
-    method = CSpFedTM(patch=0)
-    with closing(open_fleet(method, labels, lost_replies)) as fleet:
-        assert method.start_server(fleet.home.task, fleet).shared is None
+    with gather(CSpFedTM(patch=0), labels, lost_replies) as federation:
+        federation.play(0, is_evaluated=False)
+    assert federation.server.shared is None
 
 
 # ---------------------------------------------------------------- merging
@@ -359,22 +358,19 @@ def count_paper_bytes(task: Task, patch: int, n_shared: int, place: int) -> floa
 
 def test_a_real_round_of_100_clients_costs_what_the_paper_counts_for_svhn() -> None:
     """Bits of SVHN's shape; up: 30 clients' weights and 2 clients' include bits; down: all 100 get the machine."""
-    rng = np.random.default_rng(0)
-    parts = {}
+    rng, parts = np.random.default_rng(0), []
     for client in range(100):
         y = np.arange(client, client + 10) % 10
         examples = Examples((rng.random((10, 32, 32, 3)) < 0.2).astype(np.uint8), y)
-        parts[client] = (examples, examples, examples)
+        parts.append((examples, examples, examples))
     method, task = CSpFedTM(n_clauses=30, n_shared=24, patch=5), Task((32, 32, 3), 10, 100)
-    home = Home(method, task, ClientData(((0, parts),)), seed=0)
-    fleet = LocalFleet(home, Conditions(participation=0.3), lambda what, done, total: None, 2)
-    made = method.start_server(task, fleet)
-    assert fleet.ledger.total().sent_bytes == 0  # the split is given: no reference round
-    fleet.begin(1)
-    method.run_round(made, fleet)
-    up, down = (fleet.ledger.total(direction=way).paper_bits / 8 for way in ("up", "down"))
+    some = Conditions(participation=0.3)
+    with federate(method, task, ClientData.of(parts), seed=0, workers=2, conditions=some) as federation:
+        federation.play(0, is_evaluated=False)
+        assert federation.fleet.ledger.total().sent_bytes == 0  # the split is given: no reference round
+        federation.play(1, is_evaluated=False)
+    up, down = (federation.fleet.ledger.total(direction=way).paper_bits / 8 for way in ("up", "down"))
     assert (up, down) == (30 * 24 * 10 * 4 + 2 * 24 * 10 * 9 * 4, 100 * 24 * 10 * 10 * 4)
-    fleet.close()
 
 
 # ---------------------------------------------------------------- whole runs
@@ -429,17 +425,15 @@ def test_similarity_is_estimated_anew_and_the_split_follows_the_drift() -> None:
     alike = {client: (site([0, 1, 2] * 10).train,) * 3 for client in range(3)}
     apart = {client: (site([client] * 30).train,) * 3 for client in range(3)}
     method = CSpFedTM(n_clauses=8, threshold=10, patch=0, epochs=20, reestimate_every=2)
-    task = Task((4, 4), 3, 3)
-    home = Home(method, task, ClientData(((0, alike), (2, apart), (4, alike))), seed=0)
-    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
-    made, splits = method.start_server(task, fleet), []
-    for number in range(1, 5):
-        fleet.begin(number)
-        method.run_round(made, fleet)
-        splits.append((fleet.notes["n_private"], fleet.notes["n_shared"]))
-        has_asked = fleet.ledger.total(step="train_reference", direction="up").sent_bytes > 0
-        assert has_asked == (number in (2, 4))
-    fleet.close()
+    source, splits = ClientData(((0, alike), (2, apart), (4, alike))), []
+    with federate(method, Task((4, 4), 3, 3), source, seed=0, workers=1) as federation:
+        federation.play(0, is_evaluated=False)
+        for number in range(1, 5):
+            federation.play(number, is_evaluated=False)
+            fleet = federation.fleet
+            splits.append((fleet.notes["n_private"], fleet.notes["n_shared"]))
+            has_asked = fleet.ledger.total(step="train_reference", direction="up").sent_bytes > 0
+            assert has_asked == (number in (2, 4))
     assert splits == [(4, 4), (8, 0), (8, 0), (4, 4)]
 
 

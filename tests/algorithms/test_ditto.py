@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import pytest
 from tiny_networks import CLIENTS, TRAINING, descend, gradient, mean, open_fleet, start
 
@@ -9,7 +7,7 @@ METHOD = Ditto(TRAINING, pull=0.4)
 
 
 def test_own_networks_are_pulled_to_the_network_received_which_is_fedavgs() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         common, own = start(), [start() for _ in CLIENTS]
         for number in (1, 2):
@@ -23,7 +21,7 @@ def test_own_networks_are_pulled_to_the_network_received_which_is_fedavgs() -> N
 
 
 def test_a_test_costs_nothing_for_clients_are_tested_with_their_own() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         before = fleet.ledger.total().sent_bytes

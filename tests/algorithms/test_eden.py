@@ -1,4 +1,3 @@
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -38,7 +37,7 @@ def test_no_change_stays_none() -> None:
 @pytest.mark.parametrize(("bits", "paper_bits"), [(1, 8 + 32), (3, 24 + 32)])
 def test_the_server_adds_the_mean_of_what_it_turned_back(bits: int, paper_bits: int) -> None:
     method = Eden(bits=bits, training=replace(TRAINING, statistics="local"))
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         assert fleet.ledger.total(direction="up").paper_bits == 2 * paper_bits  # five weights, padded to eight

@@ -1,3 +1,5 @@
+from contextlib import AbstractContextManager
+
 import numpy as np
 import pytest
 
@@ -5,11 +7,10 @@ from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms.networks.fed_avg import FedAvg
 from laconic.algorithms.networks.weights import NO_NEWS, Server, Shared, Update, Weights
 from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.networks import Training, layout, start_vector
 from laconic.networks.vector import Spec
+from laconic.simulation import Federation, federate
 
 TASK = Task((3,), 2, 4)
 METHOD = FedAvg(Training(batch=4, rate=0.1))
@@ -21,11 +22,9 @@ def examples(n: int, seed: int = 0) -> Examples:
     return Examples(rng.random((n, 3), np.float32), rng.integers(0, 2, n))
 
 
-def fleet_of(method: FedAvg, sizes: list[int], **conditions: float) -> LocalFleet:
-    parts = {client: (examples(n, client), examples(0), examples(4)) for client, n in enumerate(sizes)}
-    task = Task((3,), 2, len(sizes))
-    home = Home(method, task, ClientData(((0, parts),)), 0)
-    return LocalFleet(home, Conditions(**conditions), lambda what, done, total: None, 2)
+def gather(method: FedAvg, sizes: list[int], **conditions: float) -> AbstractContextManager[Federation]:
+    source = ClientData.of([(examples(n, client), examples(0), examples(4)) for client, n in enumerate(sizes)])
+    return federate(method, Task((3,), 2, len(sizes)), source, 0, workers=2, conditions=Conditions(**conditions))
 
 
 def update(change: list[float], n_examples: int) -> Update:
@@ -64,35 +63,28 @@ def test_a_client_tells_how_training_changed_what_it_received() -> None:
 
 
 def test_after_delivery_all_clients_hold_one_array() -> None:
-    fleet = fleet_of(METHOD, [4, 5, 6, 7], participation=0.5)
-    server = METHOD.start_server(fleet.home.task, fleet)
-    fleet.begin(1)
-    METHOD.run_round(server, fleet)
-    METHOD.deliver(server, fleet)
-    states = fleet.states()
-    assert len({id(state.shared) for state in states}) == 1
-    assert np.array_equal(states[0].shared, server.shared.vector)
-    assert fleet.ledger.total(step="install", direction="down").sent_bytes > 0
-    before = len(fleet.ledger)
-    METHOD.deliver(server, fleet)
-    assert len(fleet.ledger) == before  # nobody lacks it any more
+    with gather(METHOD, [4, 5, 6, 7], participation=0.5) as federation:
+        for number in (0, 1):
+            federation.play(number, is_evaluated=True)
+        server, fleet = federation.server, federation.fleet
+        states = fleet.states()
+        assert len({id(state.shared) for state in states}) == 1
+        assert np.array_equal(states[0].shared, server.shared.vector)
+        assert fleet.ledger.total(step="install", direction="down").sent_bytes > 0
+        before = len(fleet.ledger)
+        METHOD.deliver(server, fleet)
+        assert len(fleet.ledger) == before  # nobody lacks it any more
 
 
 @pytest.mark.parametrize(("down", "up", "share"), [("fp16", "fp16", 0.5), ("int8", "int4", 0.4)])
 def test_fewer_bits_take_fewer_bytes_and_lead_to_nearly_the_same_network(down: str, up: str, share: float) -> None:
     method = FedAvg(Training(batch=4, rate=0.1, down=down, up=up))  # type: ignore[arg-type]
-    fleet = fleet_of(method, [40, 40])
-    server = method.start_server(fleet.home.task, fleet)
-    for number in (1, 2, 3):
-        fleet.begin(number)
-        method.run_round(server, fleet)
-    exact_fleet = fleet_of(METHOD, [40, 40])
-    exact = METHOD.start_server(exact_fleet.home.task, exact_fleet)
-    for number in (1, 2, 3):
-        exact_fleet.begin(number)
-        METHOD.run_round(exact, exact_fleet)
+    with gather(METHOD, [40, 40]) as exact, gather(method, [40, 40]) as rounded:
+        for number in range(4):
+            exact.play(number, is_evaluated=False)
+            rounded.play(number, is_evaluated=False)
     for way in ("up", "down"):
-        sent = fleet.ledger.total(direction=way).sent_bytes
+        sent = rounded.fleet.ledger.total(direction=way).sent_bytes
         assert sent < share * 2 * 4 * layout(SPEC).size  # two clients, of floats; rows of 3 weights have a scale each
-    moved = np.linalg.norm(exact.shared.vector - start_vector(SPEC, 0))
-    assert np.linalg.norm(server.shared.vector - exact.shared.vector) < 0.15 * moved
+    moved = np.linalg.norm(exact.server.shared.vector - start_vector(SPEC, 0))
+    assert np.linalg.norm(rounded.server.shared.vector - exact.server.shared.vector) < 0.15 * moved

@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import numpy as np
 import pytest
 from tiny_networks import CLIENTS, TRAINING, descend, mean, open_fleet, start
@@ -11,7 +9,7 @@ METHOD = FedAvgFT(TRAINING)
 
 
 def test_each_client_is_tested_with_what_one_more_training_makes_of_the_mean() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         METHOD.deliver(server, fleet)
@@ -25,7 +23,7 @@ def test_each_client_is_tested_with_what_one_more_training_makes_of_the_mean() -
 def test_tuning_leaves_the_common_network_as_fedavg_has_it() -> None:
     vectors = []
     for method in (METHOD, FedAvg(TRAINING)):
-        with closing(open_fleet(method)) as fleet:
+        with open_fleet(method) as fleet:
             server = method.start_server(fleet.home.task, fleet)
             for number in (1, 2, 3):
                 fleet.begin(number)

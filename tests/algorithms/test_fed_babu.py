@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import numpy as np
 import pytest
 from tiny_networks import BODY, CLIENTS, HEAD, TRAINING, descend, mean, open_fleet, start
@@ -10,7 +8,7 @@ METHOD = FedBABU(TRAINING, tune_epochs=2)
 
 
 def test_bodies_are_averaged_under_the_head_of_the_start() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         trained = [descend(start(), mine, BODY) for mine in CLIENTS]
@@ -20,7 +18,7 @@ def test_bodies_are_averaged_under_the_head_of_the_start() -> None:
 
 
 def test_each_client_is_tested_with_a_tuned_copy_and_goes_on_with_what_it_received() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         METHOD.deliver(server, fleet)

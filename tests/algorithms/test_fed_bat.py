@@ -1,4 +1,3 @@
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +34,7 @@ def test_gradients_pass_straight_through_inside_the_size_and_stop_outside() -> N
 
 def test_a_round_without_binary_steps_sends_the_drawn_signs_of_the_usual_change() -> None:
     method = FedBAT(warm=1.0, training=replace(TRAINING, rate=0.01, statistics="local"))
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         sizes = [mean_sizes(descend(start(), mine, rate=0.01) - start(), LENGTHS) for mine in CLIENTS]
@@ -48,7 +47,7 @@ def test_a_round_without_binary_steps_sends_the_drawn_signs_of_the_usual_change(
 
 def test_binary_steps_learn() -> None:
     method = FedBAT(warm=0.5, training=replace(TRAINING, rate=0.1, steps=20, statistics="local"))
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server, losses = method.start_server(fleet.home.task, fleet), []
         for number in range(1, 16):
             fleet.begin(number)

@@ -1,4 +1,3 @@
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ NORMS, STATISTICS = slice(1, 3), slice(7, 9)  # scale and shift; running mean an
 
 
 def test_batch_normalisations_and_their_statistics_never_leave_the_client() -> None:
-    with closing(open_fleet(METHOD, CLIENTS)) as fleet:
+    with open_fleet(METHOD, CLIENTS) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         METHOD.deliver(server, fleet)
@@ -33,7 +32,7 @@ def test_what_is_averaged_is_what_fedavg_makes_of_it_in_the_first_round() -> Non
     plain = FedAvg(METHOD.training)
     vectors = []
     for method in (METHOD, plain):
-        with closing(open_fleet(method, CLIENTS)) as fleet:
+        with open_fleet(method, CLIENTS) as fleet:
             server = method.start_server(fleet.home.task, fleet)
             method.run_round(server, fleet)
             vectors.append(server.shared.vector)
@@ -43,5 +42,5 @@ def test_what_is_averaged_is_what_fedavg_makes_of_it_in_the_first_round() -> Non
 
 def test_a_model_without_batch_normalisation_is_refused() -> None:
     method = FedBN(TRAINING)
-    with closing(open_fleet(method)) as fleet, pytest.raises(ValueError, match="so fedbn would be fedavg; choose"):
+    with open_fleet(method) as fleet, pytest.raises(ValueError, match="so fedbn would be fedavg; choose"):
         method.check_task(fleet.home.task)

@@ -7,13 +7,11 @@ import torch
 from laconic import networks as nn
 from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms.networks.fed_kd import Common, FedKD, Sent
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.networks import Training
 from laconic.networks.duet import Answers
 from laconic.networks.lowrank import Thin, fill_out, thin_out
+from laconic.simulation import federate
 
 TASK = Task((6,), 3, 2)
 
@@ -87,14 +85,11 @@ def test_less_energy_takes_fewer_bytes_and_the_paper_counts_what_is_sent() -> No
     sent = {}
     for energy in (0.5, 1.0):
         kd = method(first_energy=energy, last_energy=energy)
-        parts = {client: (site([0, 1, 2, 1], client).train,) * 3 for client in range(2)}
-        home = Home(kd, TASK, ClientData(((0, parts),)), 0)
-        fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
-        fleet.begin(0)
-        server = kd.start_server(TASK, fleet)
-        fleet.begin(1)
-        kd.run_round(server, fleet)
-        sent[energy] = fleet.ledger.total()
-    assert sent[1.0].paper_bits == 2 * 2 * 32 * server.vector.size
+        source = ClientData.of([(site([0, 1, 2, 1], client).train,) * 3 for client in range(2)])
+        with federate(kd, TASK, source, 0, workers=1) as federation:
+            for number in (0, 1):
+                federation.play(number, is_evaluated=False)
+            sent[energy] = federation.fleet.ledger.total()
+    assert sent[1.0].paper_bits == 2 * 2 * 32 * federation.server.vector.size
     assert sent[0.5].paper_bits < 0.7 * sent[1.0].paper_bits
     assert sent[0.5].sent_bytes < 0.7 * sent[1.0].sent_bytes

@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import numpy as np
 import pytest
 from tiny_networks import BODY, CLIENTS, HEAD, TRAINING, descend, gradient, mean, open_fleet, start
@@ -17,7 +15,7 @@ def report(head: float, counts: list[int], signature: list[float], spread: float
 
 
 def test_the_head_is_trained_first_then_the_body_which_prototypes_pull_from_the_second_round_on() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         trained = [descend(descend(start(), mine, HEAD, 0.2), mine, BODY) for mine in CLIENTS]
@@ -65,7 +63,7 @@ def test_weights_on_the_simplex_are_where_no_weight_can_be_moved_for_less() -> N
 
 
 def test_prototypes_are_averaged_by_examples_and_stay_where_nobody_has_the_class() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
     server.prototypes[1], server.has_prototype[1] = 9, True
     METHOD.merge_prototypes(server, [report(0, [3, 0], [2], 0), report(0, [1, 0], [6], 0)])

@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import numpy as np
 import pytest
 from tiny_networks import BODY, CLIENTS, HEAD, TRAINING, descend, mean, open_fleet, start
@@ -10,7 +8,7 @@ METHOD = FedPer(TRAINING)
 
 
 def test_bodies_are_averaged_by_examples_and_heads_stay_where_they_were_trained() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         trained = [descend(start(), mine) for mine in CLIENTS]
@@ -23,7 +21,7 @@ def test_bodies_are_averaged_by_examples_and_heads_stay_where_they_were_trained(
 
 
 def test_only_the_body_travels() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         assert fleet.ledger.total(direction="down").paper_bits == 0  # everyone starts with the same

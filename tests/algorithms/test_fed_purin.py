@@ -1,23 +1,23 @@
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from laconic import networks as nn
-from laconic.algorithm import Examples, Site, Task, TooFew
+from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms.networks.critical import STAY, Client, Start, find_alike, go_on, list_places, mix
 from laconic.algorithms.networks.fed_cac import FedCAC, Upload
 from laconic.algorithms.networks.fed_purin import Critical, FedPURIN
 from laconic.algorithms.networks.weights import Update, Weights
 from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.networks import Network, Part, Spec, Training, find_part
 from laconic.networks.selection import find_largest, measure_overlap, pick_share
 from laconic.runs.config import read_config
 from laconic.runs.run import run
+from laconic.simulation import Federation, federate
 from laconic.wire import Message, Sparse, bound
 from laconic.wire.ledger import count_field
 
@@ -167,63 +167,55 @@ def test_client_goes_on_from_the_mix_but_not_from_one_older_than_what_it_sent() 
 
 
 # ---------------------------------------------------------------- a round
-def make_fleet(method: FedPURIN | FedCAC, task: Task, lost: float = 0.0) -> LocalFleet:
-    rng = np.random.default_rng(0)
-    parts = {}
-    for client in range(task.n_clients):
+def gather(method: FedPURIN | FedCAC, task: Task, lost: float = 0.0) -> AbstractContextManager[Federation]:
+    rng, parts = np.random.default_rng(0), []
+    for _ in range(task.n_clients):
         x = rng.integers(0, 255, (6, *task.input_shape)).astype(np.uint8)
         examples = Examples(x, rng.integers(0, task.n_classes, 6))
-        parts[client] = (examples, examples, examples)
-    home = Home(method, task, ClientData(((0, parts),)), seed=0)
-    return LocalFleet(home, Conditions(lost_replies=lost), lambda what, done, total: None, 1)
+        parts.append((examples, examples, examples))
+    return federate(method, task, ClientData.of(parts), 0, workers=1, conditions=Conditions(lost_replies=lost))
 
 
 def test_batch_normalisation_never_leaves_the_client_and_other_tensors_are_mixed() -> None:
     method = FedPURIN(training=Training(model="resnet-small", statistics="local", batch=3, epochs=1))
     task = Task((8, 8), 2, 3, peak=255.0)
-    fleet = make_fleet(method, task)
-    server = method.start_server(task, fleet)
-    part = method.part(server.spec)
-    layout = nn.layout(server.spec)
-    is_norm = np.zeros(layout.size, np.bool_)
-    for piece in layout.pieces:
-        is_norm[piece.start : piece.stop] = piece.is_norm or piece.is_statistic
-    assert np.array_equal(part.mask, ~is_norm)
-    fleet.begin(1)
-    method.run_round(server, fleet)
-    for client, state in enumerate(fleet.states()):
-        before = state.network.vector
-        go_on(state, server.starts[client], part)
-        assert np.array_equal(state.network.vector[is_norm], before[is_norm])
-        assert (state.network.vector != before).mean() > 0.1
-    starts = dict(server.starts)
-    fleet.begin(2)
-    method.run_round(server, fleet)
-    assert fleet.ledger.total(direction="down").paper_bits == sum(map(count_paper_bits, starts.values()))
-    fleet.close()
+    with gather(method, task) as federation:
+        federation.play(0, is_evaluated=False)
+        server, fleet = federation.server, federation.fleet
+        part = method.part(server.spec)
+        layout = nn.layout(server.spec)
+        is_norm = np.zeros(layout.size, np.bool_)
+        for piece in layout.pieces:
+            is_norm[piece.start : piece.stop] = piece.is_norm or piece.is_statistic
+        assert np.array_equal(part.mask, ~is_norm)
+        federation.play(1, is_evaluated=False)
+        for client, state in enumerate(fleet.states()):
+            before = state.network.vector
+            go_on(state, server.starts[client], part)
+            assert np.array_equal(state.network.vector[is_norm], before[is_norm])
+            assert (state.network.vector != before).mean() > 0.1
+        starts = dict(server.starts)
+        federation.play(2, is_evaluated=False)
+        assert fleet.ledger.total(direction="down").paper_bits == sum(map(count_paper_bits, starts.values()))
 
 
 def test_uploads_are_coded_against_what_the_server_knows_and_afresh_where_a_reply_was_lost() -> None:
     task = Task((8, 8), 2, 3, peak=255.0)
     method = FedPURIN(training=Training(model="resnet-small", statistics="local", batch=3, epochs=1, rate=1e-3))
-    fleets = [make_fleet(method, task, lost) for lost in (0.0, 0.5)]
-    for fleet in fleets:
-        server = method.start_server(task, fleet)
-        for number in range(1, 6):
-            fleet.begin(number)
-            try:
-                method.run_round(server, fleet)
-            except TooFew:
-                continue
-            finally:
-                assert not fleet.refused
-            for client in server.sent:  # server and client work out the same
-                state = fleet.states()[client]
-                if server.starts[client].round == state.sent_round:
-                    expected = method.expect(server.spec, server.sent[client], server.starts[client])
-                    assert go_on(state, server.starts[client], method.part(server.spec))
-                    assert method.tell_all(state.network.vector[method.part(server.spec).mask]) == expected
-        fleet.close()
+    for lost in (0.0, 0.5):
+        with gather(method, task, lost) as federation:
+            federation.play(0, is_evaluated=False)
+            for number in range(1, 6):
+                is_void = federation.play(number, is_evaluated=False).trouble is not None
+                assert not federation.fleet.refused
+                if is_void:
+                    continue
+                server, states = federation.server, federation.fleet.states()
+                for client in server.sent:  # server and client work out the same
+                    if server.starts[client].round == states[client].sent_round:
+                        expected = method.expect(server.spec, server.sent[client], server.starts[client])
+                        assert go_on(states[client], server.starts[client], method.part(server.spec))
+                        assert method.tell_all(states[client].network.vector[method.part(server.spec).mask]) == expected
 
 
 def test_a_clients_whole_round_stays_below_the_bound_that_its_budget_is_kept_by() -> None:
@@ -231,14 +223,11 @@ def test_a_clients_whole_round_stays_below_the_bound_that_its_budget_is_kept_by(
     for keep in (0.5, 0.02):
         method = FedPURIN(keep=keep, training=Training(model="resnet-small", statistics="local", batch=3, epochs=1))
         most = sum(map(bound, method.costliest_round(task)))
-        fleet = make_fleet(method, task)
-        server = method.start_server(task, fleet)
-        for number in (1, 2, 3):
-            fleet.begin(number)
-            method.run_round(server, fleet)
-            for (_,), counts in fleet.ledger.totals("client").items():
-                assert counts.sent_bytes <= most
-        fleet.close()
+        with gather(method, task) as federation:
+            for number in range(4):
+                assert federation.play(number, is_evaluated=False).trouble is None
+                for (_,), counts in federation.fleet.ledger.totals("client").items():
+                    assert counts.sent_bytes <= most
     assert most < sum(map(bound, FedPURIN(training=method.training).costliest_round(task))) / 4
 
 

@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import pytest
 from tiny_networks import BODY, CLIENTS, HEAD, TRAINING, descend, mean, open_fleet, start
 
@@ -9,7 +7,7 @@ METHOD = FedRep(TRAINING, head_epochs=2)
 
 
 def test_the_head_is_trained_first_on_the_body_received_and_the_body_then_under_that_head() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         with_head = [descend(descend(start(), mine, HEAD), mine, HEAD) for mine in CLIENTS]

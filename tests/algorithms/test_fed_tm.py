@@ -7,12 +7,10 @@ from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms.tsetlin.fed_tm import FedTM, Holdings, Order, Update
 from laconic.algorithms.tsetlin.machines import Merged, choose_shape
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.runs.config import read_config
 from laconic.runs.run import run
+from laconic.simulation import federate
 from laconic.wire import Hop, Ledger, encode_detailed
 
 TASK = Task((4, 4), 3, 4)
@@ -132,22 +130,18 @@ def test_papers_count_gives_table_2_exactly(name: str) -> None:
 
 def test_a_real_round_of_100_clients_costs_what_table_2_says_for_mnist() -> None:
     """Bits of MNIST's shape; three examples a client are enough, for the count is one of shapes."""
-    rng = np.random.default_rng(0)
-    parts = {}
+    rng, parts = np.random.default_rng(0), []
     for client in range(100):
         y = np.array([client % 10, (client + 1) % 10, (client + 2) % 10])
         examples = Examples((rng.random((3, 28, 28)) < 0.2).astype(np.uint8), y)
-        parts[client] = (examples, examples, examples)
-    method, task = FedTM(epochs=2), Task((28, 28), 10, 100)
-    home = Home(method, task, ClientData(((0, parts),)), seed=0)
-    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 2)
-    server = method.start_server(task, fleet)
-    for number in (1, 2):
-        fleet.begin(number)
-        method.run_round(server, fleet)
-        up, down = (fleet.ledger.total(direction=way) for way in ("up", "down"))
-        assert (up.paper_bits / 8, down.paper_bits / 8) == (472_000, 4_000_000)
-    fleet.close()
+        parts.append((examples, examples, examples))
+    task = Task((28, 28), 10, 100)
+    with federate(FedTM(epochs=2), task, ClientData.of(parts), seed=0, workers=2) as federation:
+        federation.play(0, is_evaluated=False)
+        for number in (1, 2):
+            federation.play(number, is_evaluated=False)
+            up, down = (federation.fleet.ledger.total(direction=way) for way in ("up", "down"))
+            assert (up.paper_bits / 8, down.paper_bits / 8) == (472_000, 4_000_000)
 
 
 def test_real_bytes_of_a_run_on_digits_are_less_than_a_third_of_the_papers_count(tmp_path: Path) -> None:

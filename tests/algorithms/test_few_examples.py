@@ -9,12 +9,10 @@ import pytest
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Task
 from laconic.algorithms import METHODS, load_method
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.runs.config import read_config
 from laconic.runs.run import run
+from laconic.simulation import federate
 
 SMALL = {"n_clauses": 8, "epochs": 2, "threshold": 20, "min_examples": 2}
 SHAPES = [(12,), (8, 8), (24, 24)]  # bits, whole images, patches
@@ -31,17 +29,12 @@ def play(name: str, shape: tuple[int, ...], sizes: list[tuple[int, int, int]]) -
         y = np.resize([client % 3, (client + 1) % 3], size).astype(np.int64)
         return Examples((rng.random((size, *shape)) < 0.4).astype(np.uint8), y)
 
-    parts = {client: tuple(make(client, size) for size in mine) for client, mine in enumerate(sizes)}
-    home = Home(method, task, ClientData(((0, parts),)), seed=0)  # type: ignore[arg-type]  # a tuple of three
-    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
-    server = method.start_server(task, fleet)
-    for number in (1, 2, 3):
-        fleet.begin(number)
-        method.run_round(server, fleet)
-    method.deliver(server, fleet)
-    scores = fleet.evaluate()
-    fleet.close()
-    return [score.n_test for score in scores]
+    parts = [tuple(make(client, size) for size in mine) for client, mine in enumerate(sizes)]
+    source = ClientData.of(parts)  # type: ignore[arg-type]  # tuples of three
+    with federate(method, task, source, seed=0, workers=1) as federation:
+        played = [federation.play(number, is_evaluated=number == 3) for number in range(4)]
+    assert all(done.trouble is None for done in played)
+    return [score.n_test for score in played[-1].scores or ()]
 
 
 @pytest.mark.parametrize("name", ON_MACHINES)

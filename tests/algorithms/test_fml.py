@@ -1,5 +1,7 @@
 """FML: own networks and a common one that teach each other."""
 
+from contextlib import AbstractContextManager
+
 import numpy as np
 import pytest
 import torch
@@ -7,12 +9,10 @@ import torch
 from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms.networks.fml import FML
 from laconic.algorithms.networks.weights import NO_NEWS
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.networks import Training
 from laconic.networks.duet import Answers
+from laconic.simulation import Federation, federate
 
 TASK = Task((6,), 3, 3)
 METHOD = FML(training=Training(model="mlp", batch=4, rate=0.1), aux_model="mlp")
@@ -24,10 +24,9 @@ def site(labels: list[int], client: int = 0) -> Site:
     return Site(client, 1, examples, examples, np.random.default_rng(0))
 
 
-def start_fleet(method: FML, labels: list[list[int]]) -> LocalFleet:
-    parts = {client: (site(mine, client).train,) * 3 for client, mine in enumerate(labels)}
-    home = Home(method, Task((6,), 3, len(labels)), ClientData(((0, parts),)), 0)
-    return LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
+def gather(labels: list[list[int]]) -> AbstractContextManager[Federation]:
+    source = ClientData.of([(site(mine, client).train,) * 3 for client, mine in enumerate(labels)])
+    return federate(METHOD, Task((6,), 3, len(labels)), source, 0, workers=1)
 
 
 def test_a_loss_is_half_the_labels_and_half_the_others_opinion_by_hand() -> None:
@@ -45,11 +44,11 @@ def test_a_loss_is_half_the_labels_and_half_the_others_opinion_by_hand() -> None
 
 
 def test_changes_count_alike_whatever_the_number_of_examples() -> None:
-    fleet = start_fleet(METHOD, [[0] * 20 + [1, 2], [1, 2]])
-    fleet.begin(0)
-    server = METHOD.start_server(fleet.home.task, fleet)
+    with gather([[0] * 20 + [1, 2], [1, 2]]) as federation:
+        federation.play(0, is_evaluated=False)
+        updates = federation.fleet.ask(METHOD.train, dict.fromkeys([0, 1], NO_NEWS))
+    server = federation.server
     before = server.shared.vector
-    updates = fleet.ask(METHOD.train, dict.fromkeys([0, 1], NO_NEWS))
     assert [update.n_examples for update in updates.values()] == [1, 1]
     METHOD.merge(server, updates, 1)
     mean = (updates[0].exact + updates[1].exact) / 2
@@ -57,16 +56,14 @@ def test_changes_count_alike_whatever_the_number_of_examples() -> None:
 
 
 def test_own_networks_stay_and_the_common_one_travels() -> None:
-    fleet = start_fleet(METHOD, [[0, 1, 2, 0], [1, 2, 1, 2]])
-    fleet.begin(0)
-    server = METHOD.start_server(fleet.home.task, fleet)
-    fleet.begin(1)
-    METHOD.run_round(server, fleet)
-    first, second = fleet.states()
+    with gather([[0, 1, 2, 0], [1, 2, 1, 2]]) as federation:
+        for number in (0, 1):
+            federation.play(number, is_evaluated=False)
+        server, (first, second) = federation.server, federation.fleet.states()
     assert not np.array_equal(first.network.vector, second.network.vector)
     assert np.array_equal(first.common.shared, second.common.shared)
     assert not np.array_equal(server.shared.vector, first.common.shared)  # merged, and not yet sent
-    total = fleet.ledger.total(direction="up")
+    total = federation.fleet.ledger.total(direction="up")
     assert total.paper_bits == 2 * 32 * server.shared.vector.size
 
 

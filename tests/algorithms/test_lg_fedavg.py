@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,7 @@ METHOD = LGFedAvg(TRAINING)
 
 
 def test_heads_are_averaged_by_examples_and_bodies_stay_where_they_were_trained() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         trained = [descend(start(), mine) for mine in CLIENTS]
@@ -26,7 +24,7 @@ def test_heads_are_averaged_by_examples_and_bodies_stay_where_they_were_trained(
 
 def test_bodies_of_several_kinds_share_one_head_which_all_receive_first() -> None:
     method = LGFedAvg(Training(batch=4), models=("mlp", "test_lg_fedavg:Narrow"), n_features=6)
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         method.deliver(server, fleet)

@@ -1,4 +1,3 @@
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +28,7 @@ def test_only_the_largest_entries_count() -> None:
 
 
 def test_the_server_adds_the_direction_made_out_of_the_mean_signs_at_the_mean_length() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         sketch, sizes = METHOD.sketch(5, 1), [len(mine.y) for mine in CLIENTS]

@@ -1,4 +1,3 @@
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ METHOD = OBDA(replace(TRAINING, steps=1, rate=0.125, statistics="local"))
 
 
 def test_everyone_takes_the_same_step_against_the_majority_of_signs() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         votes = [len(mine.y) * np.sign(gradient(start(), mine)) for mine in CLIENTS]
@@ -24,7 +23,7 @@ def test_everyone_takes_the_same_step_against_the_majority_of_signs() -> None:
 
 
 def test_a_client_catches_up_on_every_vote_once_and_gets_the_weights_if_it_missed_too_many() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         late = METHOD.start_client(fleet.home.task, None)  # type: ignore[arg-type]  # looks at nothing
         site = Site(0, 1, *(CLIENTS[0],) * 2, np.random.default_rng(0))

@@ -1,17 +1,13 @@
 """pFed1BS's Table 2, its column of communication: real rounds of 20 clients, counted as the paper does."""
 
-from contextlib import closing
-
 import numpy as np
 import pytest
 
 from laconic.algorithm import Examples, Task
 from laconic.algorithms import load_method
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
 from laconic.networks import Training
+from laconic.simulation import federate
 
 N_CLIENTS = 20
 MODELS = {"mlp": ((28, 28), 203_530), "vgg8": ((32, 32, 3), 280_074)}
@@ -33,14 +29,10 @@ def test_papers_count_is_table_2_and_the_real_bytes_are_no_more(name: str, model
     mine = Examples(rng.integers(0, 256, (2, *shape), np.uint8), np.array([0, 1]))
     method = load_method(name)(training=Training(model=model, steps=1, batch=2, statistics="local"))  # type: ignore[call-arg]
     task = Task(shape, 10, N_CLIENTS, peak=255.0)
-    parts = dict.fromkeys(range(N_CLIENTS), (mine, mine, mine))
-    home = Home(method, task, ClientData(((0, parts),)), seed=0)
-    with closing(LocalFleet(home, Conditions(), lambda what, done, total: None, 1)) as fleet:
-        server = method.start_server(task, fleet)
-        for number in (1, 2):  # in the first nothing need be sent down
-            fleet.begin(number)
-            method.run_round(server, fleet)
-        up, down = (fleet.ledger.total(direction=way) for way in ("up", "down"))
+    with federate(method, task, ClientData.of([(mine, mine, mine)] * N_CLIENTS), seed=0, workers=1) as federation:
+        for number in range(3):  # in round 1 nothing need be sent down
+            federation.play(number, is_evaluated=False)
+        up, down = (federation.fleet.ledger.total(direction=way) for way in ("up", "down"))
     bits_up, bits_down, saving = TABLE_2[name]
     due = [N_CLIENTS * int(bits * n_weights) for bits in (bits_up, bits_down)]
     assert [up.paper_bits, down.paper_bits] == due

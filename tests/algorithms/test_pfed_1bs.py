@@ -1,4 +1,3 @@
-from contextlib import closing
 from dataclasses import replace
 from itertools import product
 
@@ -63,7 +62,7 @@ def test_a_sharp_pull_vanishes_where_all_signs_are_the_wanted_ones() -> None:
 
 
 def test_a_round_by_hand() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         phi = matrix(METHOD.sketch(server.spec, 1))
@@ -85,7 +84,7 @@ def test_a_round_by_hand() -> None:
 
 def test_the_sketch_halves_and_clients_are_drawn_to_the_last_larger_one() -> None:
     method = replace(METHOD, halve_every=1)
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server, n_rows_before = method.start_server(fleet.home.task, fleet), 0
         for number, n_rows in ((1, 5), (2, 2), (3, 1), (4, 1)):
             fleet.begin(number)
@@ -99,7 +98,7 @@ def test_the_sketch_halves_and_clients_are_drawn_to_the_last_larger_one() -> Non
 
 
 def test_the_first_rounds_sketch_is_the_largest_so_the_bound_is_its() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         consensus, sketched = replace(METHOD, halve_every=1).costliest_round(fleet.home.task)
         assert isinstance(consensus, Consensus)
         assert isinstance(sketched, Sketched)

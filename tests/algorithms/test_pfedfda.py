@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import numpy as np
 import pytest
 from tiny_networks import BODY, HEAD, TRAINING, descend, examples, open_fleet, start
@@ -19,7 +17,7 @@ def classifier(means: np.ndarray, variance: float, shares: list[float]) -> np.nd
 
 
 def test_bodies_are_trained_under_the_head_of_the_common_gaussians() -> None:
-    with closing(open_fleet(METHOD, CLIENTS)) as fleet:
+    with open_fleet(METHOD, CLIENTS) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         means = server.means[:, 0].astype(float)
         METHOD.run_round(server, fleet)
@@ -32,7 +30,7 @@ def test_bodies_are_trained_under_the_head_of_the_common_gaussians() -> None:
 
 
 def test_mixtures_are_averaged_by_examples_and_classes_that_a_client_lacks_do_not_travel() -> None:
-    with closing(open_fleet(METHOD, CLIENTS)) as fleet:
+    with open_fleet(METHOD, CLIENTS) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         common, body = server.means[:, 0].astype(float), float(server.shared.vector[0])
         METHOD.run_round(server, fleet)
@@ -60,7 +58,7 @@ def rows(fleet: object, field: str) -> list[dict]:
 
 
 def test_before_a_test_every_client_gets_body_and_gaussians_and_makes_its_own_head() -> None:
-    with closing(open_fleet(METHOD, CLIENTS)) as fleet:
+    with open_fleet(METHOD, CLIENTS) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         METHOD.deliver(server, fleet)

@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import pytest
 from tiny_networks import CLIENTS, TRAINING, gradient, mean, open_fleet, start
 
@@ -9,7 +7,7 @@ METHOD = PFedMe(TRAINING, pull=0.5, inner_steps=2, outer_rate=0.3, blend=0.8)
 
 
 def test_copies_follow_the_clients_own_networks_and_the_common_one_follows_the_copies() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         own, copies = [], []
@@ -25,7 +23,7 @@ def test_copies_follow_the_clients_own_networks_and_the_common_one_follows_the_c
 
 
 def test_every_round_starts_from_the_common_network() -> None:
-    with closing(open_fleet(METHOD, CLIENTS[1:])) as fleet:
+    with open_fleet(METHOD, CLIENTS[1:]) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         (client,) = fleet.states()

@@ -1,5 +1,3 @@
-from contextlib import closing
-
 import pytest
 from tiny_networks import CLIENTS, TRAINING, descend, gradient, logits, mean, open_fleet, push_back, shares, start
 
@@ -9,7 +7,7 @@ METHOD = PFedSD(TRAINING, distil=0.5, temperature=3.0)
 
 
 def test_from_its_second_training_on_a_client_also_learns_from_its_previous_network() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
         teachers = [descend(start(), mine) for mine in CLIENTS]

@@ -1,23 +1,22 @@
 """FedProto and FedTGP, with what may travel sparsely, privately and in proportion."""
 
 import json
+from contextlib import AbstractContextManager
 from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 
-from laconic import wire
+from laconic import simulate, wire
 from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms.networks.class_targets import Client, Means, Targets
 from laconic.algorithms.networks.fed_proto import FedProto
 from laconic.algorithms.networks.fed_tgp import FedTGP
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
-from laconic.fleets.source import ClientData
+from laconic.fleets.source import ClientData, Parts
 from laconic.networks import Batch, Loss, Training
 from laconic.networks.prototypes import choose_masks, read_rows, write_rows
+from laconic.simulation import Federation, federate
 from laconic.wire import Ledger, encode_detailed
 
 TASK = Task((6,), 4, 3)
@@ -144,10 +143,12 @@ def test_masks_travel_once_and_targets_only_to_whom_lacks_them() -> None:
     assert whole.offer(whole.start_exchange(TASK), [0])[0].masks is None  # all are kept: nothing to tell
 
 
-def fleet_of(protos, labels: list[list[int]]) -> LocalFleet:
-    parts = {client: (site(mine, client).train,) * 3 for client, mine in enumerate(labels)}
-    task = Task((6,), 4, len(labels))
-    return LocalFleet(Home(protos, task, ClientData(((0, parts),)), 0), Conditions(), lambda what, done, total: None, 2)
+def parts_of(labels: list[list[int]]) -> list[Parts]:
+    return [(site(mine, client).train,) * 3 for client, mine in enumerate(labels)]
+
+
+def gather(protos, labels: list[list[int]]) -> AbstractContextManager[Federation]:
+    return federate(protos, Task((6,), 4, len(labels)), ClientData.of(parts_of(labels)), 0, workers=2)
 
 
 @pytest.mark.parametrize("kind", [FedProto, FedTGP])
@@ -172,14 +173,10 @@ def test_with_ppa_a_client_sends_which_classes_it_has_their_sums_and_how_many_ex
 ) -> None:
     protos = method(kind, ppa=True, cps_dims=2, kept=kept)
     labels = [[0, 0, 0, 1], [1, 1, 2, 2, 2], [3] * 7]
-    fleet = fleet_of(protos, labels)
-    fleet.begin(0)
-    server = protos.start_server(fleet.home.task, fleet)
-    for number in (1, 2):
-        fleet.begin(number)
-        protos.run_round(server, fleet)
-    protos.deliver(server, fleet)
-    rows = [json.loads(line) for line in fleet.ledger.to_jsonl()]
+    with gather(protos, labels) as federation:
+        for number in range(3):
+            federation.play(number, is_evaluated=number == 2)
+        rows = [json.loads(line) for line in federation.fleet.ledger.to_jsonl()]
     fields = {row["field"] for row in rows if row["direction"] == "up" and row["sent_bytes"]}
     values = {"exact"} if kept == "fp32" else {"levels", "scales"}
     assert fields == {"held", "n_examples", "(envelope)"} | values
@@ -191,27 +188,23 @@ def test_fewer_bits_are_noted_with_what_they_take_of_the_targets(kind: type) -> 
     errors, sent = {}, {}
     for kept in ("fp32", "fp16", "int8"):
         protos = kind(training=TRAINING, n_features=64, cps_dims=64, kept=kept)
-        fleet = fleet_of(protos, [[0, 1] * 8, [1, 2] * 8])
-        fleet.begin(0)
-        server = protos.start_server(fleet.home.task, fleet)
-        fleet.begin(1)
-        protos.run_round(server, fleet)
-        protos.deliver(server, fleet)
-        errors[kept], sent[kept] = fleet.notes["prototype_error"], fleet.ledger.total().sent_bytes
+        with gather(protos, [[0, 1] * 8, [1, 2] * 8]) as federation:
+            for number in (0, 1):
+                federation.play(number, is_evaluated=True)
+            fleet = federation.fleet
+            errors[kept], sent[kept] = fleet.notes["prototype_error"], fleet.ledger.total().sent_bytes
     assert errors["fp32"] == 0 < errors["fp16"] < 1e-3 < errors["int8"] < 1e-2
     assert sent["fp32"] > sent["fp16"] > sent["int8"]
 
 
 def test_targets_and_means_are_coded_against_the_last_ones_though_an_empty_message_came_between() -> None:
     protos = FedProto(training=Training(model="mlp", batch=4, rate=1e-6), n_features=64, cps_dims=64)
-    fleet = fleet_of(protos, [[0, 1] * 8, [1, 2] * 8])
-    server, sent = protos.start_server(fleet.home.task, fleet), {}
-    for number in range(1, 5):
-        fleet.begin(number)
-        protos.run_round(server, fleet)
-        sent[number] = {way: fleet.ledger.total(field="exact", direction=way).sent_bytes for way in ("down", "up")}
-        if number == 2:
-            protos.deliver(server, fleet)
+    sent = {}
+    with gather(protos, [[0, 1] * 8, [1, 2] * 8]) as federation:
+        for number in range(5):
+            federation.play(number, is_evaluated=number == 2)
+            total, only = federation.fleet.ledger.total, {"step": "train", "field": "exact"}
+            sent[number] = {way: total(**only, direction=way).sent_bytes for way in ("down", "up")}
     assert sent[3]["down"] == 0  # a delivery told them already
     assert sent[4]["down"] < sent[2]["down"] / 2
     assert max(sent[number]["up"] for number in (2, 3, 4)) < sent[1]["up"] / 2
@@ -269,14 +262,8 @@ def test_clients_with_different_networks_share_targets() -> None:
         cps_dims=4,
         ppa=True,
     )
-    fleet = fleet_of(protos, [[0, 1] * 8, [0, 1] * 8, [1, 2] * 8])
-    fleet.begin(0)
-    server = protos.start_server(fleet.home.task, fleet)
-    for number in (1, 2):
-        fleet.begin(number)
-        protos.run_round(server, fleet)
-    protos.deliver(server, fleet)
-    states = fleet.states()
+    clients = parts_of([[0, 1] * 8, [0, 1] * 8, [1, 2] * 8])
+    states = simulate(protos, clients, rounds=2, task=TASK, evaluate_every=2).states
     assert len({state.network.spec.model for state in states}) == 2
     assert states[0].network.vector.size != states[1].network.vector.size
     assert np.array_equal(states[0].targets, states[1].targets)

@@ -1,7 +1,6 @@
 """What methods that share a vector have in common (algorithms/networks/shared_vector.py, algorithms/broadcast.py)."""
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -59,14 +58,14 @@ def test_nothing_is_sent_to_those_who_hold_the_latest() -> None:
 
 
 def test_first_weights_cost_nothing_for_they_follow_from_a_seed() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
     assert server.shared.offer([0], METHOD.largest_down(SPEC), NO_NEWS) == {0: NO_NEWS}
     assert np.array_equal(fleet.states()[0].shared, server.shared.vector)
 
 
 def test_a_round_of_fedavg_is_the_mean_of_what_clients_make_of_the_network() -> None:
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         server = METHOD.start_server(fleet.home.task, fleet)
         common = start()
         for number in (1, 2):
@@ -115,7 +114,7 @@ def test_a_network_that_is_shared_as_a_whole_is_not_copied() -> None:
 @pytest.mark.parametrize("name", ["fedavg", "fedper"])  # fedbn wants a network with batch normalisations
 def test_clients_may_be_tested_as_trained_which_needs_no_delivery(name: str) -> None:
     method = load_method(name)(training=TRAINING, tested="trained")
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         before = fleet.ledger.total(direction="down")
@@ -136,7 +135,7 @@ AVERAGING = ("fedavg", "fedper", "fedbn", "lg-fedavg", "fedrep", "fedbabu", "fed
 def test_no_round_costs_a_client_more_than_the_costliest(name: str, kept: str) -> None:
     model = "tiny_networks:TinyNorm" if name == "fedbn" else TRAINING.model
     method: Any = load_method(name)(training=replace(TRAINING, model=model, down=kept, up=kept))  # type: ignore[call-arg]
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         most_bytes = bound_bytes(method.costliest_round(fleet.home.task))
         for number in (1, 2, 3):
@@ -180,7 +179,7 @@ def test_a_reply_that_no_training_makes_is_refused_by_name_and_the_round_goes_on
 ) -> None:
     change, words = LIES[what]
     lie(FedAvg, change, monkeypatch)
-    with closing(open_fleet(METHOD)) as fleet:
+    with open_fleet(METHOD) as fleet:
         monkeypatch.setattr(LocalFleet, "_largest", {})  # the method's own check must do
         server = METHOD.start_server(fleet.home.task, fleet)
         METHOD.run_round(server, fleet)
@@ -229,7 +228,7 @@ def test_an_array_one_entry_short_is_refused_whatever_the_method(name: str, monk
 
     def count_refused(field: str) -> int:
         monkeypatch.setattr(kind, "train", tell(field))
-        with closing(open_fleet(method)) as fleet:
+        with open_fleet(method) as fleet:
             monkeypatch.setattr(LocalFleet, "_largest", {})
             method.run_round(method.start_server(fleet.home.task, fleet), fleet)
             assert all(f"client 1: reply to train refused ({field}" in words for words in fleet.refused) or field == ""

@@ -4,10 +4,8 @@ import pytest
 from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms.tsetlin.machines import choose_shape
 from laconic.algorithms.tsetlin.tpfl import TPFL, Server, Vote
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
+from laconic.simulation import federate
 from laconic.wire import EMPTY
 
 TASK = Task((4, 4), 3, 4)
@@ -57,16 +55,13 @@ def test_a_centre_takes_the_place_of_the_clients_weights_of_that_class_alone() -
 
 
 def test_papers_count_is_four_bytes_a_clause_and_one_for_the_label_each_way() -> None:
-    parts = {client: (examples([0, 1, 2]),) * 3 for client in range(4)}
-    home = Home(METHOD, TASK, ClientData(((0, parts),)), seed=0)
-    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
-    server = METHOD.start_server(TASK, fleet)
-    fleet.begin(1)
-    METHOD.run_round(server, fleet)
+    with federate(METHOD, TASK, ClientData.of([(examples([0, 1, 2]),) * 3] * 4), seed=0, workers=1) as federation:
+        for number in (0, 1):
+            federation.play(number, is_evaluated=False)
+    fleet, server = federation.fleet, federation.server
     up, down = (fleet.ledger.total(direction=way).paper_bits / 8 for way in ("up", "down"))
     assert up == down == 4 * (4 * 6 + 1)
     assert 1 <= fleet.notes["n_clusters"] == len(server.centres) <= 3
-    fleet.close()
 
 
 # Table 2 of CS-pFedTM: MB of a coalesced machine with the clauses, patch and classes of its Table 3.

@@ -1,5 +1,4 @@
 import math
-from contextlib import closing
 from dataclasses import replace
 from typing import Literal
 
@@ -15,7 +14,7 @@ LOCAL = replace(TRAINING, statistics="local")
 
 def test_without_noise_to_speak_of_the_signs_are_those_of_the_change() -> None:
     method = ZSignFed(noise=1e-6, training=LOCAL)
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
         signs = [np.sign(descend(start(), mine) - start()) for mine in CLIENTS]
@@ -28,7 +27,7 @@ def test_without_noise_to_speak_of_the_signs_are_those_of_the_change() -> None:
 @pytest.mark.parametrize("shape", ["normal", "uniform"])
 def test_the_noise_makes_the_mean_of_many_signs_the_change_itself(shape: Literal["normal", "uniform"]) -> None:
     method = ZSignFed(noise=5.0, shape=shape, training=LOCAL)
-    with closing(open_fleet(method, [CLIENTS[0]] * 400)) as fleet:
+    with open_fleet(method, [CLIENTS[0]] * 400) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         changes = []
         for number in range(1, 11):

@@ -4,8 +4,8 @@ The server gets the sum of what the clients have, and nothing of any one of them
 processes; pytest -s prints the figures of docs/deploy.md.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from laconic.aggregate import average, average_weights
 from laconic.algorithm import Algorithm, Examples, Task
 from laconic.algorithms.tsetlin.fed_tm import FedTM, Order
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
+from laconic.fleets.base import BaseFleet
 from laconic.fleets.source import ClientData
+from laconic.simulation import federate
 
 pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
 pytest.importorskip("torch", reason="torch is not installed: pip install 'laconic-fl[nn]'")
@@ -102,23 +101,24 @@ def add_up(vectors: Vectors, weights: Sequence[int], clip: float, lost: int | No
     return Sealed(mean, masked, sum(letters), len(letters))
 
 
-def open_fleet(method: Algorithm) -> LocalFleet:
-    rng, parts = np.random.default_rng(0), {}
+@contextmanager
+def open_fleet(method: Algorithm) -> Iterator[BaseFleet]:
+    rng, parts = np.random.default_rng(0), []
     patterns = rng.random((N_CLASSES, N_SIDE, N_SIDE)) < 0.5
     for client in range(N_CLIENTS):
         y = rng.integers(0, N_CLASSES, 20 + 5 * client)
         x = (patterns[y] ^ (rng.random((len(y), N_SIDE, N_SIDE)) < 0.1)).astype(np.uint8)
-        parts[client] = (Examples(x, y), Examples(x[:0], y[:0]), Examples(x[:4], y[:4]))
-    home = Home(method, Task((N_SIDE, N_SIDE), N_CLASSES, N_CLIENTS, 1, 1.0), ClientData(((0, parts),)), 0)
-    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
-    fleet.begin(1)
-    return fleet
+        parts.append((Examples(x, y), Examples(x[:0], y[:0]), Examples(x[:4], y[:4])))
+    task = Task((N_SIDE, N_SIDE), N_CLASSES, N_CLIENTS, 1, 1.0)
+    with federate(method, task, ClientData.of(parts), 0, workers=1) as federation:
+        federation.fleet.begin(1)
+        yield federation.fleet
 
 
 @pytest.mark.parametrize("lost", [None, 2])
 def test_fedavgs_mean_comes_out_of_masked_updates(lost: int | None) -> None:
     method = FedAvg(Training(model="mlp", rate=0.1))
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         updates = fleet.ask(method.train, dict.fromkeys(fleet.sampled, NO_NEWS))
         plain_bytes = fleet.ledger.total().sent_bytes
@@ -136,7 +136,7 @@ def test_fedavgs_mean_comes_out_of_masked_updates(lost: int | None) -> None:
 
 def test_fedtms_weights_come_out_exactly() -> None:
     method = FedTM(n_clauses=20, threshold=20, epochs=2)
-    with closing(open_fleet(method)) as fleet:
+    with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         orders = dict.fromkeys(fleet.sampled, Order(np.zeros(N_CLASSES, np.bool_)))
         updates = list(fleet.ask(method.train, orders).values())

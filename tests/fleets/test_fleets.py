@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +13,9 @@ from numpy.typing import NDArray
 from rumour import Board, Rumour
 
 from laconic.algorithm import Algorithm, Examples, Fleet, Site, Task, TooFew, on_client
-from laconic.fleets.base import Conditions, OverBudget
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
+from laconic.fleets.base import BaseFleet, Conditions, OverBudget
 from laconic.fleets.source import ClientData
+from laconic.simulation import federate
 from laconic.wire import EMPTY, Message
 
 N_CLIENTS = 6
@@ -23,22 +23,17 @@ N_CLIENTS = 6
 
 @pytest.fixture
 def open_local(tmp_path: Path) -> Iterator:
-    fleets = []
-
-    def build(method: Algorithm, n_clients: int = N_CLIENTS, *, on_disk: bool = False, **conditions) -> LocalFleet:
+    def build(method: Algorithm, n_clients: int = N_CLIENTS, *, on_disk: bool = False, **conditions) -> BaseFleet:
         examples = Examples(np.zeros((3, 2), np.uint8), np.arange(3))
-        parts = dict.fromkeys(range(n_clients), (examples, examples, examples))
-        folder = tmp_path if on_disk else None
-        home = Home(method, Task((2,), 3, n_clients), ClientData(((0, parts),)), 0, folder, on_disk)
-        fleets.append(LocalFleet(home, Conditions(**conditions), lambda what, done, total: None, 2))
-        return fleets[-1]
+        task, source = Task((2,), 3, n_clients), ClientData.of([(examples,) * 3] * n_clients)
+        options = {"workers": 2, "conditions": Conditions(**conditions), "folder": tmp_path, "on_disk": on_disk}
+        return stack.enter_context(federate(method, task, source, 0, **options)).fleet
 
-    yield build
-    for fleet in fleets:
-        fleet.close()
+    with ExitStack() as stack:
+        yield build
 
 
-def ask_all(fleet: LocalFleet, method: Rumour, bits: NDArray[np.bool_], **options: int) -> dict:
+def ask_all(fleet: BaseFleet, method: Rumour, bits: NDArray[np.bool_], **options: int) -> dict:
     return fleet.ask(method.guess, dict.fromkeys(fleet.everyone, Board(bits)), **options)
 
 

@@ -1,6 +1,5 @@
 """The fleet over Flower, with Flower's messages but without its processes: those are in tests/deploy."""
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +11,8 @@ from rumour import Rumour
 from laconic.algorithm import Algorithm, Examples, Task
 from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData
-from laconic.simulation import Federation
+from laconic.simulation import Federation, federate
 from laconic.state import freeze
 from laconic.wire import EMPTY
 
@@ -26,7 +24,8 @@ from laconic.fleets import flower
 from laconic.fleets.flower import RECORD, FlowerFleet, Post, answer
 from loop_grid import FIRST_NODE, Loop, pretend_task
 
-N_CLIENTS, N_ROUNDS = 4, 3
+N_CLIENTS, N_ROUNDS, SEED = 4, 3, 7
+TASK = Task((2,), 3, N_CLIENTS)
 
 
 @pytest.fixture(autouse=True)
@@ -36,16 +35,16 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_task(monkeypatch)
 
 
-def make_home(method: Algorithm) -> Home:
-    rng, parts = np.random.default_rng(0), {}
-    for client in range(N_CLIENTS):
+def make_source() -> ClientData:
+    rng, parts = np.random.default_rng(0), []
+    for _ in range(N_CLIENTS):
         x, y = rng.integers(0, 2, (9, 2)).astype(np.uint8), rng.integers(0, 3, 9)
-        parts[client] = (Examples(x, y), Examples(x, y), Examples(x, y))
-    return Home(method, Task((2,), 3, N_CLIENTS), ClientData(((0, parts),)), 7)
+        parts.append((Examples(x, y),) * 3)
+    return ClientData.of(parts)
 
 
 def open_flower(method: Algorithm, folder: Path, said: list[str], lost_replies: float = 0.2) -> FlowerFleet:
-    home = make_home(method)
+    home = Home(method, TASK, make_source(), SEED)
 
     def reply(letter: Message) -> Message:
         client = letter.metadata.dst_node_id - FIRST_NODE
@@ -57,7 +56,7 @@ def open_flower(method: Algorithm, folder: Path, said: list[str], lost_replies: 
 
 
 def play_rounds(fleet: BaseFleet, first: int = 0, last: int = N_ROUNDS, server: object = None) -> tuple[object, list]:
-    records, federation = [], Federation(fleet.home.algorithm, fleet.home.task, fleet)
+    records, federation = [], Federation(fleet.home.algorithm, TASK, fleet)
     federation.server = server
     for number in range(first, last + 1):
         played = federation.play(number, is_evaluated=True)
@@ -68,10 +67,9 @@ def play_rounds(fleet: BaseFleet, first: int = 0, last: int = N_ROUNDS, server: 
 
 @pytest.mark.parametrize("method", [MeanLabel(), Rumour()], ids=["mean-label", "rumour"])
 def test_same_states_ledger_and_scores_as_on_the_local_fleet(method: Algorithm, tmp_path: Path) -> None:
-    local = LocalFleet(make_home(method), Conditions(lost_replies=0.2), lambda what, done, total: None, 2)
-    with closing(local):
-        server, records = play_rounds(local)
-        states = [local._host.dump(client) for client in range(N_CLIENTS)]
+    with federate(method, TASK, make_source(), SEED, conditions=Conditions(lost_replies=0.2)) as federation:
+        server, records = play_rounds(federation.fleet)
+        states = [federation.fleet._host.dump(client) for client in range(N_CLIENTS)]
     there, found = play_rounds(open_flower(method, tmp_path, []))
     assert found == records
     assert freeze({"server": there}) == freeze({"server": server})
@@ -147,8 +145,8 @@ def test_a_letter_that_is_unsound_is_refused_by_name(words: str, tmp_path: Path)
         return Message(RecordDict({RECORD: ConfigRecord(content)}), reply_to=letter)
 
     fleet.post.grid.meddle = lie
-    federation = Federation(method, fleet.home.task, fleet)
-    federation.server = method.start_server(fleet.home.task, fleet)
+    federation = Federation(method, TASK, fleet)
+    federation.server = method.start_server(TASK, fleet)
     federation.play(1, is_evaluated=True)
     assert all("client 1: reply to" in line and words in line for line in fleet.refused)
     assert fleet.refused

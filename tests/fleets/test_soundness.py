@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,13 +12,11 @@ import pytest
 from laconic import wire
 from laconic.algorithm import Examples, Task, step_of
 from laconic.algorithms import load_method
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
+from laconic.fleets.base import BaseFleet
 from laconic.fleets.soundness import check_sound
 from laconic.fleets.source import ClientData
 from laconic.runs.record import describe_round
-from laconic.simulation import Federation
+from laconic.simulation import Federation, federate
 from laconic.wire import Encoded, Floats, Message, Sparse
 
 LIAR, N_CLIENTS, N_CLASSES = 1, 4, 3
@@ -27,20 +25,19 @@ SMALL = {"n_clauses": 8, "epochs": 1, "threshold": 20, "min_examples": 2, "n_sha
 Lie = Callable[[Any], Message | bytes]
 
 
-def open_fleet(name: str) -> LocalFleet:
+def gather(name: str) -> AbstractContextManager[Federation]:
     rng, kind = np.random.default_rng(0), load_method(name)
     known = {field.name for field in fields(kind)}
     method = kind(**{key: value for key, value in SMALL.items() if key in known})
-    parts = {}
-    for client in range(N_CLIENTS):
+    parts = []
+    for _ in range(N_CLIENTS):
         x = rng.integers(0, 2, (30, 12)).astype(np.uint8)
         y = (2 * x[:, 0] + x[:, 1]).astype(np.int64) % N_CLASSES
-        parts[client] = (Examples(x, y), Examples(x[:6], y[:6]), Examples(x[:6], y[:6]))
-    home = Home(method, Task((12,), N_CLASSES, N_CLIENTS), ClientData(((0, parts),)), 0)
-    return LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
+        parts.append((Examples(x, y), Examples(x[:6], y[:6]), Examples(x[:6], y[:6])))
+    return federate(method, Task((12,), N_CLASSES, N_CLIENTS), ClientData.of(parts), 0, workers=1)
 
 
-def corrupt(fleet: LocalFleet, step: str, lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
+def corrupt(fleet: BaseFleet, step: str, lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
     """The liar's first reply to the step is another, well coded: without a base, as a client may."""
     honest, reply_kind = fleet._perform, step_of(type(fleet.home.algorithm), step).reply
 
@@ -88,9 +85,9 @@ LIES: list[tuple[str, str, Lie, str]] = [
 def test_a_lie_is_refused_by_name_and_the_round_goes_on(
     method: str, step: str, lie: Lie, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(open_fleet(method)) as fleet:
+    with gather(method) as federation:
+        fleet, told, n_refused = federation.fleet, [], 0
         corrupt(fleet, step, lie, monkeypatch)
-        federation, told, n_refused = Federation(fleet.home.algorithm, fleet.home.task, fleet), [], 0
         for number in range(2):
             assert federation.play(number, is_evaluated=True).trouble is None
             told += fleet.refused

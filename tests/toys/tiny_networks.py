@@ -3,18 +3,18 @@
 The vector is a, w0, w1, b0, b1: an example x has the one feature a·x and the logits w·a·x + b.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from laconic.algorithm import Algorithm, Examples, Task
-from laconic.fleets.base import Conditions
-from laconic.fleets.host import Home
-from laconic.fleets.local import LocalFleet
+from laconic.fleets.base import BaseFleet
 from laconic.fleets.source import ClientData
 from laconic.networks import Spec, Training, start_vector
+from laconic.simulation import federate
 
 MODEL = "tiny_networks:Tiny"
 SPEC = Spec(MODEL, (1,), 2)
@@ -89,10 +89,10 @@ def mean(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.average(vectors, axis=0, weights=[len(mine.y) for mine in CLIENTS])
 
 
-def open_fleet(method: Algorithm, clients: Sequence[Examples] = CLIENTS) -> LocalFleet:
+@contextmanager
+def open_fleet(method: Algorithm, clients: Sequence[Examples] = CLIENTS) -> Iterator[BaseFleet]:
     """In the first round, with everyone in it."""
-    parts = {number: (mine, mine, mine) for number, mine in enumerate(clients)}
-    home = Home(method, Task((1,), 2, len(clients)), ClientData(((0, parts),)), seed=0)
-    fleet = LocalFleet(home, Conditions(), lambda what, done, total: None, 1)
-    fleet.begin(1)
-    return fleet
+    source = ClientData.of([(mine, mine, mine) for mine in clients])
+    with federate(method, Task((1,), 2, len(clients)), source, seed=0, workers=1) as federation:
+        federation.fleet.begin(1)
+        yield federation.fleet
