@@ -10,27 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laconic.records import (
-    ENVELOPE,
-    ClientScore,
-    Environment,
-    Failure,
-    Letters,
-    Matrix,
-    Mismatch,
-    Pairs,
-    Partition,
-    Round,
-    Summary,
-    Times,
-    Traffic,
-    fault,
-    read,
-    read_lines,
-    read_record,
-    read_rounds,
-    read_text,
-)
+from laconic.records import ENVELOPE, Mismatch, fault, kinds, read, read_lines, read_record, read_rounds, read_text
 from laconic.records.schema import Count
 from laconic.report.caveats import find_caveats
 
@@ -71,7 +51,7 @@ class Sums(NamedTuple):
 
 
 class Clients(NamedTuple):
-    scores: list[ClientScore]  # of the last evaluated round
+    scores: list[kinds.ClientScore]  # of the last evaluated round
     mean_notes: dict[str, dict[int, float]]  # name -> round -> mean over the clients that noted it
     last_notes: dict[str, dict[int, float]]  # name -> client -> what it noted last
 
@@ -80,14 +60,14 @@ class Clients(NamedTuple):
 class Run:
     folder: Path
     config: dict[str, Any]  # as it was run: [data] is what clients had, which is not for the settings of a run to say
-    env: Environment
-    partition: Partition
-    rounds: list[Round]
+    env: kinds.Environment
+    partition: kinds.Partition
+    rounds: list[kinds.Round]
     clients: Clients
-    pairs: list[Pairs]
-    matrices: dict[str, Matrix]  # name -> the last
+    pairs: list[kinds.Pairs]
+    matrices: dict[str, kinds.Matrix]  # name -> the last
     sums: Sums
-    times: dict[int, Times]  # by round
+    times: dict[int, kinds.Times]  # by round
     carried: Carried | None  # None: it ran on no real nodes
     is_finished: bool
     status: str
@@ -113,11 +93,11 @@ class Run:
         return self.shares, data["tested"], data["shift"]
 
     @property
-    def scores(self) -> list[ClientScore]:
+    def scores(self) -> list[kinds.ClientScore]:
         return self.clients.scores
 
     @cached_property
-    def evaluated(self) -> tuple[Round, ...]:
+    def evaluated(self) -> tuple[kinds.Round, ...]:
         return tuple(r for r in self.rounds if r.accuracy_mean is not None)
 
     @property
@@ -168,7 +148,7 @@ class Run:
         return sum(times.seconds for times in self.times.values())
 
 
-def rise(run: Run, base: Run) -> Iterator[tuple[ClientScore, float, float]]:
+def rise(run: Run, base: Run) -> Iterator[tuple[kinds.ClientScore, float, float]]:
     """Each client that was tested in both, how accurate it is in the base and how accurate here."""
     before = {score.client: score.accuracy for score in base.scores}
     for score in run.scores:
@@ -178,12 +158,12 @@ def rise(run: Run, base: Run) -> Iterator[tuple[ClientScore, float, float]]:
 
 def read_run(folder: str | Path) -> Run:
     folder = Path(folder)
-    for name in ("config.toml", Environment.file, Partition.file):
+    for name in ("config.toml", kinds.Environment.file, kinds.Partition.file):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} has no {name}, so it is no run folder; give one that `laconic run` made")
-    partition = read(folder, Partition)
+    partition = read(folder, kinds.Partition)
     config = read_config(folder / "config.toml", partition)
-    times = {row.round: row for row in read_lines(folder, Times)}
+    times = {row.round: row for row in read_lines(folder, kinds.Times)}
     # a round's time is written last, so what lies beyond the last time may lack its clients or traffic
     rounds = [r for r in read_rounds(folder) if r.round in times]
     last = rounds[-1].round if rounds else -1
@@ -194,12 +174,12 @@ def read_run(folder: str | Path) -> Run:
     return Run(
         folder=folder,
         config=config,
-        env=read(folder, Environment),
+        env=read(folder, kinds.Environment),
         partition=partition,
         rounds=rounds,
         clients=clients,
-        pairs=[pairs for pairs in read_lines(folder, Pairs) if pairs.round <= last],
-        matrices={matrix.name: matrix for matrix in read_lines(folder, Matrix) if matrix.round <= last},
+        pairs=[pairs for pairs in read_lines(folder, kinds.Pairs) if pairs.round <= last],
+        matrices={matrix.name: matrix for matrix in read_lines(folder, kinds.Matrix) if matrix.round <= last},
         sums=sums,
         times=times,
         carried=add_letters(folder),
@@ -224,7 +204,7 @@ class Basics:
     data: Named
 
 
-def read_config(path: Path, partition: Partition) -> dict[str, Any]:
+def read_config(path: Path, partition: kinds.Partition) -> dict[str, Any]:
     try:
         config = tomllib.loads(read_text(path))
         read_record(Basics, config)
@@ -243,10 +223,10 @@ def read_config(path: Path, partition: Partition) -> dict[str, Any]:
 
 
 def read_clients(folder: Path, evaluated: list[int]) -> Clients:
-    scores: list[ClientScore] = []
+    scores: list[kinds.ClientScore] = []
     noted: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     last: dict[str, dict[int, float]] = defaultdict(dict)
-    for score in read_lines(folder, ClientScore):
+    for score in read_lines(folder, kinds.ClientScore):
         if evaluated and score.round == evaluated[-1]:
             scores.append(score)
         for name, value in score.notes.items():
@@ -260,7 +240,7 @@ def read_clients(folder: Path, evaluated: list[int]) -> Clients:
 def add_traffic(folder: Path, last: int) -> Sums:
     by_field: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
     sent, received, by_round = (defaultdict[Any, int](int) for _ in range(3))
-    for row in read_lines(folder, Traffic):
+    for row in read_lines(folder, kinds.Traffic):
         if row.round > last:
             continue
         total = by_field[row.step, row.direction, row.field]
@@ -278,14 +258,14 @@ def add_traffic(folder: Path, last: int) -> Sums:
 
 def add_letters(folder: Path) -> Carried | None:
     """Also of rounds that were played again: they went through the wire."""
-    rows = list(read_lines(folder, Letters))
+    rows = list(read_lines(folder, kinds.Letters))
     return Carried(*(sum(getattr(row, name) for row in rows) for name in Carried._fields)) if rows else None
 
 
 def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool, str]:
-    if (folder / Failure.file).exists():
-        return False, f"failed after {n_rounds} of {config['rounds']} rounds: {read(folder, Failure).error}"
-    if (folder / Summary.file).exists():
-        read(folder, Summary)
+    if (folder / kinds.Failure.file).exists():
+        return False, f"failed after {n_rounds} of {config['rounds']} rounds: {read(folder, kinds.Failure).error}"
+    if (folder / kinds.Summary.file).exists():
+        read(folder, kinds.Summary)
         return True, f"finished, {n_rounds} rounds"
     return False, f"unfinished, {n_rounds} of {config['rounds']} rounds"
