@@ -1,9 +1,11 @@
-"""Two versions of the engine on the benchmark's jobs, in turns, fit by fit: how long one takes of the other's time.
+"""Two versions of the library on the benchmark's jobs, in turns: how long one takes of the other's time.
 
     git worktree add /tmp/old COMMIT
     python benchmarks/pairs.py /tmp/old/src src --jobs E,A --fits 60
+    python benchmarks/pairs.py /tmp/old/src src --jobs fedavg,fedpurin --fits 20
 
-Each version has a process of its own. Says whether both end with the same states and weights.
+Each version has a process of its own. A job of `laconic bench tsetlin` is trained fit by fit, in processor time, one of
+`laconic bench networks` round by round on two threads. Says of fits whether both end with the same bits.
 """
 
 import argparse
@@ -17,7 +19,21 @@ from pathlib import Path
 
 from laconic.bench.jobs import JOBS, write_data
 
-WORKER = """
+ROUNDS = """
+import json, sys, time
+from laconic.bench.networks import OurRounds, draw_images
+
+federations = {}
+for line in sys.stdin:
+    name, _ = json.loads(line)
+    if name not in federations:
+        federations[name] = OurRounds(name, {client: draw_images(client, 600) for client in range(100)})
+        federations[name].run()
+    seconds = time.perf_counter()
+    federations[name].run()
+    print(json.dumps([time.perf_counter() - seconds, ""]), flush=True)
+"""
+FITS = """
 import hashlib, json, sys, time
 import numpy as np
 from laconic import tsetlin
@@ -44,12 +60,16 @@ for line in sys.stdin:
 
 
 class Version:
-    def __init__(self, source: Path, caches: Path) -> None:
+    def __init__(self, source: Path, caches: Path, worker: str) -> None:
         environment = os.environ | {"PYTHONPATH": str(source.resolve()), "NUMBA_CACHE_DIR": str(caches)}
-        command = [sys.executable, "-c", WORKER]
+        command = [sys.executable, "-c", worker]
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
 
     def fit(self, job: str, data: Path) -> tuple[float, str]:
         assert self.process.stdin is not None
@@ -68,19 +88,22 @@ def main() -> None:
     parser.add_argument("--fits", type=int, default=60)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        versions = [Version(getattr(options, name), Path(folder) / name) for name in ("old", "new")]
         for job in options.jobs.split(","):
-            data = Path(folder) / f"{job}.npz"
-            write_data(JOBS[job], data)
+            worker, data = FITS if job in JOBS else ROUNDS, Path(folder) / f"{job}.npz"
+            versions = [Version(getattr(options, name), Path(folder) / name, worker) for name in ("old", "new")]
+            if job in JOBS:
+                write_data(JOBS[job], data)
             same = len({version.fit(job, data)[1] for version in versions}) == 1  # compiles, too
             pairs = [[version.fit(job, data)[0] for version in versions] for _ in range(options.fits)]
             ratios = sorted(new / old for old, new in pairs)
             quarter = len(ratios) // 4
             print(
                 f"{job}: new takes {statistics.median(ratios):.3f} of the old time (middle half {ratios[quarter]:.3f} "
-                f"to {ratios[-1 - quarter]:.3f}), {'same' if same else 'OTHER'} bits",
+                f"to {ratios[-1 - quarter]:.3f})" + (f", {'same' if same else 'OTHER'} bits" if job in JOBS else ""),
                 flush=True,
             )
+            for version in versions:
+                version.close()
 
 
 if __name__ == "__main__":

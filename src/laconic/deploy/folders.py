@@ -102,7 +102,7 @@ def check_named(method: str) -> None:
     if ":" in method:
         raise ConfigError(
             "E170",
-            f'real nodes take methods by name, and "{method}" is a class.  Install it on all nodes and on the server as '
+            f'real nodes take methods by name, and "{method}" is a class.  Install it on every node and the server as '
             "an entry point of the group laconic.methods  (docs/new-method.md)",
         )
 

@@ -111,6 +111,10 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside
 
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: a message is never changed, and those that a server keeps for its clients are large."""
+        return self
+
     def limited(self, **limits: int) -> Self:
         """The same, to bound its bytes by: whole numbers in these fields never lie beyond ± so much."""
         noted = copy(self)
