@@ -87,10 +87,12 @@ def test_a_class_of_ones_own_is_a_scikit_learn_classifier() -> None:
         ("mean_lable:MeanLabel", "there is no module mean_lable"),
         ("mean_label", "One of your own: module:Class"),
         ("half:Half", "it lacks predict, run_round, start_client"),
+        ("rude:Rude", "importing rude failed: KeyError: 'NOBODY_SETS_THIS'"),
     ],
 )
 def test_what_is_no_method_is_refused_in_words(folder: Path, name: str, words: str) -> None:
     half = "class Half(Algorithm):\n    def start_server(self, task, fleet): ...\n"
+    (folder / "rude.py").write_text("import os\nos.environ['NOBODY_SETS_THIS']\n")
     (folder / "half.py").write_text(f"from laconic.algorithm import Algorithm\n{half}")
     command = [sys.executable, "-m", "laconic", "run", "--set", f"method.name={name}"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

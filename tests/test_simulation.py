@@ -42,3 +42,17 @@ def test_a_round_with_too_few_replies_is_void_and_the_next_goes_on() -> None:
 def test_examples_that_do_not_fit_are_refused_in_words(clients: list[list[Examples]], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         laconic.simulate(MeanLabel(), clients)
+
+
+def test_labels_may_be_of_any_whole_numbers_for_a_network() -> None:
+    pytest.importorskip("torch")
+    from laconic.algorithms.networks.fed_avg import FedAvg
+    from laconic.networks import Training
+
+    clients = [[(x.astype(np.float32), y.astype(np.uint8)) for x, y in mine] for mine in make_clients()]
+    assert laconic.simulate(FedAvg(Training(model="mlp")), clients, rounds=1).rounds[-1].accuracy is not None
+
+
+def test_averaging_that_a_method_does_not_heed_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'fleet.averaging = "median" is not for MeanLabel: it does not heed it'):
+        laconic.simulate(MeanLabel(), make_clients(), conditions=Conditions(averaging="median"))

@@ -14,13 +14,13 @@ A whole method, in which the clients learn the mean of their labels and nobody l
         def run_round(self, server, fleet):
             replies = fleet.ask(self.tell, dict.fromkeys(fleet.sampled, EMPTY))
             server.mean = np.mean([reply.mean for reply in replies.values()])
-            fleet.ask(self.install, dict.fromkeys(fleet.everyone, Opinion(server.mean)))
+            fleet.ask(self.install, dict.fromkeys(fleet.everyone, Opinion(server.mean)), at_least=0)
 
         @on_client
         def tell(self, client: Client, _: Message, site: Site) -> Opinion:
             return Opinion(site.train.y.mean())
 
-tests/toys/mean_label.py has all of it, and docs/new-method.md walks through it.
+docs/new-method.md has all of it, weighted by examples, and walks through it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Algorithm(ABC):
         able = type(self).averagings
         if averaging not in able:
             hint = f"it can do {' or '.join(able)}" if len(able) > 1 else "it does not heed it (docs/deploy.md)"
-            raise ValueError(f'fleet.averaging = "{averaging}" is not for {self.name}: {hint}')
+            raise ValueError(f'fleet.averaging = "{averaging}" is not for {self.name or type(self).__name__}: {hint}')
 
     def check_task(self, task: Task) -> None:
         """ValueError if it cannot do that task, with these settings; before anything runs."""

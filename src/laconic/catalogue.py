@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from laconic.algorithms import METHODS, find_method, installed_methods
+from laconic.algorithms import METHODS, OTHER, Method, describe_method, installed_methods
 
 
 def list_rows(what: str) -> list[dict[str, Any]]:
@@ -24,8 +24,16 @@ def list_rows(what: str) -> list[dict[str, Any]]:
 def list_methods() -> list[dict[str, Any]]:
     """Those of other packages are imported for it."""
     columns = ("name", "family", "paper", "travels", "extra")
-    methods = [*METHODS.values(), *map(find_method, installed_methods())]
+    methods = [*METHODS.values(), *(describe_installed(name, where) for name, where in installed_methods().items())]
     return [{name: getattr(method, name) for name in columns} for method in methods]
+
+
+def describe_installed(name: str, where: str) -> Method:
+    """One that cannot be had must not take all others along."""
+    try:
+        return describe_method(name)
+    except ValueError as error:
+        return Method(name, OTHER, where, "", "", f"cannot be had: {error}")
 
 
 def list_settings(method: str) -> list[dict[str, Any]]:

@@ -109,7 +109,7 @@ def run(
         from laconic.runs.plan import check_free, plan_seeds
 
         if resume is not None:
-            plan = find_runs(resume, settings or ())
+            plan = plan_resumption(resume, settings or ())
         else:
             plan = plan_seeds(read_config(config, read_settings(settings, budget)), numbers, out)
             for folder in plan:
@@ -147,7 +147,7 @@ def compare(
         carry_out(plan, as_json=as_json, quiet=quiet, as_list=True, where=where)
 
 
-def find_runs(folder: Path, settings: Sequence[str]) -> Plan:
+def plan_resumption(folder: Path, settings: Sequence[str]) -> Plan:
     """The run in the folder, or those of its seeds; of settings only the number of rounds can be another."""
     from laconic.runs.config import read_config
     from laconic.runs.typed_toml import ConfigError

@@ -3,6 +3,7 @@
 import os
 import sys
 from importlib import import_module
+from typing import Any
 
 
 def import_class(where: str) -> type:
@@ -23,10 +24,15 @@ def import_class(where: str) -> type:
         raise ValueError(
             f'"{where}": there is no module {name} ({error}); it must be installed, or lie in {here}'
         ) from error
-    found = getattr(module, attribute, None)
+    except Exception as error:  # whatever a stranger's module does when it is imported
+        raise ValueError(f'"{where}": importing {name} failed: {type(error).__name__}: {error}') from error
+    found: Any = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
     if found is None:
         classes = sorted(key for key, value in vars(module).items() if isinstance(value, type))
         raise ValueError(f'"{where}": {name} has no {attribute}; classes in it: {", ".join(classes) or "none"}')
     if not isinstance(found, type):
         raise ValueError(f'"{where}": {attribute} is a {type(found).__name__}, a class was expected')
-    return found
+    named: type = found
+    return named

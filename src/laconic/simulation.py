@@ -83,7 +83,12 @@ def federate(
     tested: str = "test",
     on_progress: OnProgress = lambda what, done, total: None,
 ) -> Iterator[Federation]:
-    """Clients at home on a fleet of that name, until the end of the block. folder: of checkpoints."""
+    """Clients at home on a fleet of that name, until the end of the block. folder: of checkpoints.
+
+    Real nodes are put together in deploy/, for they are reached by an address and not by a name.
+    """
+    algorithm.check_averaging(conditions.averaging)
+    algorithm.check_task(task)
     home = Home(algorithm, task, source, seed, folder, on_disk, tested)
     with closing(open_fleet(fleet, home, conditions, on_progress, workers)) as opened:
         yield Federation(algorithm, task, opened)
@@ -161,6 +166,7 @@ def read_parts(number: int, given: Sequence[Pair | Examples]) -> Parts:
                 f"client {number} has x {x.shape} and y {y.shape} of {y.dtype}; one class from 0 up for each row of x "
                 "was expected"
             )
+    parts = [Examples(x, y.astype(np.int64)) for x, y in parts]
     train, nothing = parts[0], Examples(parts[0].x[:0], parts[0].y[:0])
     if len(parts) == 3:
         return train, parts[1], parts[2]

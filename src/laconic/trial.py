@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TypeVar
@@ -24,9 +24,10 @@ class Trial:
 
     def __init__(self, seconds: float) -> None:
         self.seconds_left = seconds
-        self._taken: dict[str, list[float]] = {}  # kind -> seconds of each turn
+        self._taken: dict[tuple[str, int], list[float]] = {}  # kind and thread -> seconds of each turn
         self._n_skipped: Counter[str] = Counter()
         self._lock = threading.Lock()  # clients train on threads
+        self._here = threading.local()  # what this thread has done or left out
 
     def take_skipped(self) -> Counter[str]:
         """How many turns of each kind were left out since the last call."""
@@ -47,24 +48,43 @@ class Trial:
             self._note(kind, perf_counter() - started)
         if n_due and not n_taken:
             yield shorten(next(turns))
+        self._done_here[kind] += n_due
         self._skip(kind, n_due - n_taken)
+
+    def first_of(self, turns: Sequence[T]) -> Iterator[T]:
+        before = Counter(self._done_here)
+        yield turns[0]
+        for kind, n_turns in (self._done_here - before).items():
+            self._done_here[kind] += n_turns * (len(turns) - 1)
+            self._skip(kind, n_turns * (len(turns) - 1))
+
+    @property
+    def _done_here(self) -> Counter[str]:
+        if not hasattr(self._here, "done"):
+            self._here.done = Counter[str]()
+        done: Counter[str] = self._here.done
+        return done
 
     def _has_time(self, kind: str) -> bool:
         with self._lock:
-            return self.seconds_left > 0 or len(self._taken.get(kind, ())) < LEAST_TURNS
+            return self.seconds_left > 0 or self._count(kind) < LEAST_TURNS
 
     def _note(self, kind: str, seconds: float) -> None:
         with self._lock:
-            self._taken.setdefault(kind, []).append(seconds)
+            self._taken.setdefault((kind, threading.get_ident()), []).append(seconds)
             self.seconds_left -= seconds
 
     def _skip(self, kind: str, n_turns: int) -> None:
         with self._lock:
             self._n_skipped[kind] += n_turns
 
+    def _count(self, kind: str) -> int:
+        return sum(len(seconds) for (known, _), seconds in self._taken.items() if known == kind)
+
     def _mean(self, kind: str) -> float:
-        taken = self._taken.get(kind, [])
-        warm = taken[1:] or taken
+        """The first turn of each thread is warming up: it compiles, loads and makes room."""
+        taken = [seconds for (known, _), seconds in self._taken.items() if known == kind]
+        warm = [second for seconds in taken for second in seconds[1:]] or [seconds[0] for seconds in taken]
         return sum(warm) / max(len(warm), 1)
 
 
@@ -89,3 +109,8 @@ def is_under_way() -> bool:
 def some(turns: Iterator[T], n_due: int, kind: str, shorten: Callable[[T], T] = lambda turn: turn) -> Iterator[T]:
     """All turns; in a trial, as many as there is time for, or a shortened one. All of a kind take about as long."""
     return turns if _current is None else _current.some(turns, n_due, kind, shorten)
+
+
+def first_of(turns: Sequence[T]) -> Iterable[T]:
+    """Turns that are made of other turns, all alike; in a trial the first is taken, and what it did counts for all."""
+    return turns if _current is None or not turns else _current.first_of(turns)

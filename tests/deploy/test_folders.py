@@ -136,11 +136,13 @@ def test_examples_that_do_not_fit_the_task_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_node_runs_no_code_that_a_server_names_by_its_path(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('[method]\nname = "rumour:Rumour"\n')
-    with pytest.raises(ConfigError, match='real nodes take methods by name, and "rumour:Rumour" is a class'):
-        read_experiment(tmp_path / "config.toml")
+    model = '[method]\nname = "fedavg"\n[method.training]\nmodel = "rumour:Rumour"\n'
+    for settings in ('[method]\nname = "rumour:Rumour"\n', model, '[method]\nmodels = ["mlp", "rumour:Rumour"]\n'):
+        (tmp_path / "config.toml").write_text(settings)
+        with pytest.raises(ConfigError, match='methods and models by name, and "rumour:Rumour" is a class'):
+            read_experiment(tmp_path / "config.toml")
     config = read_config(None, ["method.name=rumour:Rumour"])
-    with pytest.raises(ConfigError, match="real nodes take methods by name"):
+    with pytest.raises(ConfigError, match="real nodes take methods and models by name"):
         begin(folder / "server", config, tmp_path / "run", lambda line: None)
     assert not (tmp_path / "run").exists()
 

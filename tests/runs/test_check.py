@@ -5,15 +5,31 @@ from pathlib import Path
 
 import pytest
 
+from laconic.algorithms import METHODS
 from laconic.runs.check import check
 from laconic.runs.config import read_config
 from laconic.runs.run import run
 
+NETWORKS = [name for name, method in METHODS.items() if method.family == "networks"]
 
-def test_a_network_is_not_trained_in_full_to_tell_how_long_that_takes() -> None:
-    found = check(read_config(None, ["method.name=fedavg", "method.training.epochs=1000000"]))
-    assert found["seconds_per_round"] > 10_000
-    assert found["upload_bytes"] > 50_000  # something was trained, so that there are changes to send
+
+@pytest.mark.parametrize("method", NETWORKS)
+def test_a_network_is_not_trained_in_full_to_tell_how_long_that_takes(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laconic.runs.check.TRAIN_SECONDS", 0.0)
+    small = ["method.training.model=resnet-small", "method.training.steps=0", "data.clients=3"]
+    found = check(read_config(None, [f"method.name={method}", "method.training.epochs=1000000", *small]))
+    assert found["seconds_per_round"] > 1_000
+
+
+def test_something_is_trained_so_that_there_are_changes_to_send() -> None:
+    assert check(read_config(None, ["method.name=fedavg"]))["upload_bytes"] > 50_000
+
+
+def test_what_a_run_would_refuse_is_refused() -> None:
+    with pytest.raises(ValueError, match="so fedbn would be fedavg"):
+        check(read_config(None, ["method.name=fedbn", "method.training.model=mlp"]))
 
 
 def test_what_is_done_once_is_counted_once() -> None:

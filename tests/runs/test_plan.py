@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from laconic.fleets.base import OverBudget
 from laconic.runs.config import ConfigError, find_method, read_config, write_config
-from laconic.runs.plan import check_free, go_on, plan_comparison, plan_seeds, turn_down
+from laconic.runs.plan import check_all, check_free, go_on, plan_comparison, plan_seeds, turn_down
 
 OUT = Path("out")
 
@@ -64,3 +65,15 @@ def test_folders_in_use_are_refused(tmp_path: Path) -> None:
         go_on(read_config(None, ["rounds=3", "seed=1"]), tmp_path, None)
     with pytest.raises(ConfigError, match="it can get more, not as few as 2"):
         go_on(read_config(None, ["rounds=2"]), tmp_path, None)
+
+
+def test_a_comparison_is_refused_whole_before_anything_runs(tmp_path: Path) -> None:
+    settings = ["data.clients=3", "rounds=1"]
+    plan = plan_comparison(["local-tm", "fedtm"], None, [*settings, "budget=100B"], [], tmp_path / "both")
+    with pytest.raises(OverBudget, match="below the least that fedtm can do with"):
+        check_all(plan)
+    (tmp_path / "full" / "fedtm").mkdir(parents=True)
+    (tmp_path / "full" / "fedtm" / "thesis.tex").touch()
+    with pytest.raises(ConfigError, match="is not empty"):
+        check_all(plan_comparison(["local-tm", "fedtm"], None, settings, [], tmp_path / "full"))
+    assert not (tmp_path / "both").exists()

@@ -153,3 +153,16 @@ def test_a_run_begun_before_matrices_were_recorded_goes_on(tmp_path: Path) -> No
     (tmp_path / "run" / "DONE.json").unlink()
     (tmp_path / "run" / "pairs.jsonl").unlink()
     assert resume(tmp_path / "run").rounds == 1
+
+
+def test_a_run_that_cannot_go_on_is_not_prolonged(tmp_path: Path) -> None:
+    run(read_config(None, ["method.name=local-tm", "method.epochs=1", "rounds=1"]), tmp_path / "run")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir() if file.is_file()}
+    (tmp_path / "run" / "partition.npz").rename(tmp_path / "partition.npz")
+    with pytest.raises(ValueError, match=r"partition\.npz"):
+        resume(tmp_path / "run", rounds=3)
+    (tmp_path / "partition.npz").rename(tmp_path / "run" / "partition.npz")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir() if file.is_file()} == before
+    (tmp_path / "run" / "deployed.json").write_text("{}")
+    with pytest.raises(ValueError, match="laconic deploy run SERVER --out"):
+        resume(tmp_path / "run", rounds=3)

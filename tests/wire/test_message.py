@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 from wire_samples import OneBits, OneFloats, OneInts, OneSparse, everything
@@ -122,3 +124,14 @@ def test_a_snapshot_is_equal_and_stays_so_while_the_original_changes():
     assert kept.snapshot().bits is kept.bits  # nothing to copy any more
     with pytest.raises(ValueError, match="read-only"):
         kept.ints[0, 0] = 1
+
+
+def test_a_copy_of_a_message_stays_as_it_is_and_shares_what_cannot_be_written_to() -> None:
+    class News(Message):
+        vector: Floats
+
+    vector = np.ones(3, np.float32)
+    kept = copy.deepcopy(News(vector))
+    vector += 1
+    assert kept.vector.tolist() == [1, 1, 1]
+    assert copy.deepcopy(kept).vector is kept.vector

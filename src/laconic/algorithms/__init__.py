@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -66,6 +66,8 @@ def describe(name: str, family: str, where: str, docstring: str, extra: str = ""
 
 
 METHODS = {method.name: method for method in read_methods()}
+if not METHODS:
+    raise ImportError(f"no method is found in {Path(__file__).parent}; Laconic needs its sources, in a plain folder")
 
 
 @cache
@@ -73,7 +75,8 @@ def installed_methods() -> dict[str, str]:
     """Name -> module:Class of methods that other packages bring."""
     from importlib.metadata import entry_points
 
-    return {point.name: point.value for point in entry_points(group=GROUP) if point.name not in METHODS}
+    points = [point for point in entry_points(group=GROUP) if point.name not in METHODS]
+    return {point.name: f"{point.module}:{point.attr}" for point in points}
 
 
 def load_method(name: str) -> "type[Algorithm]":
@@ -82,6 +85,8 @@ def load_method(name: str) -> "type[Algorithm]":
         module, _, class_name = METHODS[name].where.partition(":")
         found: type[Algorithm] = getattr(import_module(module), class_name)
         return found
+    if ":" not in name and name not in installed_methods():
+        raise KeyError(name)
     where = name if ":" in name else installed_methods()[name]
     return check_method(import_class(where), where)
 
@@ -94,10 +99,12 @@ def check_method(found: type, where: str) -> "type[Algorithm]":
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise ValueError(f'"{where}" is no whole method; it lacks {missing}  (docs/new-method.md)')
+    if unset := [f.name for f in fields(found) if f.default is MISSING and f.default_factory is MISSING]:
+        raise ValueError(f'"{where}" has settings without a default: {", ".join(unset)}; give each one')
     return found
 
 
-def find_method(name: str) -> Method:
+def describe_method(name: str) -> Method:
     """Also one from elsewhere, which is imported to see what it says of itself."""
     if name in METHODS:
         return METHODS[name]

@@ -72,7 +72,9 @@ def read_wav(path: PurePosixPath, content: bytes) -> NDArray[np.float32]:
     except (wave.Error, EOFError) as error:
         raise ValueError(f"{path} is no readable wav file ({error}); get it again") from error
     if form != (_RATE, 2, 1):
-        raise ValueError(f"{path} is {form} (samples a second, bytes, channels); {(_RATE, 2, 1)} is due: convert it")
+        raise ValueError(
+            f"{path} is {form} (samples a second, bytes, channels); {(_RATE, 2, 1)} was expected: convert it"
+        )
     samples = np.frombuffer(data[: len(data) // 2 * 2], "<i2")
     second = np.zeros(_RATE, np.float32)
     second[: len(samples)] = samples / np.float32(2**15)

@@ -94,15 +94,19 @@ def read_experiment(path: Path) -> Config:
     from laconic.runs.config import read_config
 
     settings = tomllib.loads(path.read_text("utf-8"))
-    check_named(str(settings.get("method", {}).get("name", "")))
+    check_named(settings.get("method", {}))
     return read_config(path)
 
 
-def check_named(method: str) -> None:
-    if ":" in method:
+def check_named(settings: Any) -> None:
+    """Of a method: neither it nor its models are code by their path."""
+    if isinstance(settings, dict | list):
+        for value in settings.values() if isinstance(settings, dict) else settings:
+            check_named(value)
+    elif isinstance(settings, str) and ":" in settings:
         raise ConfigError(
             "E170",
-            f'real nodes take methods by name, and "{method}" is a class.  Install it on every node and the server as '
+            f'real nodes take methods and models by name, and "{settings}" is a class.  Install it on every node as '
             "an entry point of the group laconic.methods  (docs/new-method.md)",
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,7 @@ OWN_ERRORS = ("OverBudget", "ValueError", "TypeError", "ConfigError")  # which a
 
 def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]) -> None:
     """The folder of a new run, as laconic run makes it."""
-    check_named(config.method_name)
+    check_named(tomllib.loads(write_config(config))["method"])
     task = read_settings(server, "server").task
     config.method.check_task(task)
     config = keep_budget(config, task, say)

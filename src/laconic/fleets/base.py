@@ -79,7 +79,7 @@ class BaseFleet(ABC):
         for name, matrix in matrices.items():
             if matrix.shape != (len(clients), len(clients)):
                 raise ValueError(
-                    f"{name} is {matrix.shape}; a row and a column for each of {len(clients)} clients are due"
+                    f"{name} is {matrix.shape}; a row and a column for each of {len(clients)} clients were expected"
                 )
             self.pair_notes[name] = (list(clients), matrix)
 

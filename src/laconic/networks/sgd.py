@@ -59,6 +59,10 @@ class Training:
                 f"method.training.momentum = {self.momentum} below 1"
             )
 
+    def count_batches(self, n_examples: int) -> int:
+        """In a round, of a client with so many examples."""
+        return (self.steps or self.epochs * -(-n_examples // self.batch)) if n_examples else 0
+
 
 @dataclass
 class Network:
@@ -130,7 +134,7 @@ def fit(
     speed = torch.zeros_like(weights) if training.momentum else None
     rounds = training.epochs if epochs is None else epochs
     steps = training.steps if epochs is None else 0
-    for places in batches(len(examples[1]), rng, training.batch, rounds, steps, of=part):
+    for places in batches(len(examples[1]), rng, training.batch, rounds, steps, of=f"{network.spec.model} {part}"):
         value = push_back(module, network, examples, places, loss)
         if adjust is not None:
             adjust(module.weights, module.gradient)
@@ -178,7 +182,11 @@ def batches(
 ) -> Iterator[Indices]:
     """Each epoch in an order of its own; steps: so many in all, however many epochs that takes. of: what is trained."""
     n_due = (steps or epochs * -(-n_examples // size)) if n_examples else 0
-    drawn = draw_batches(n_examples, rng, size, n_due)
+    return take_some(draw_batches(n_examples, rng, size, n_due), n_due, of)
+
+
+def take_some(drawn: Iterator[Indices], n_due: int, of: str) -> Iterator[Indices]:
+    """All of these mini-batches, unless training is only tried out."""
     return trial.some(drawn, n_due, f"batch of {of}", lambda places: places[:2])
 
 

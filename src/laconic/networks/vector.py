@@ -159,7 +159,7 @@ class Live:
             raise ValueError(f'model "{spec.model}" has dropout, whose draws would not follow the seed; leave it out')
         n_features = getattr(head, "in_features", spec.n_features)
         if spec.n_features and n_features != spec.n_features:
-            raise ValueError(f'the head of "{spec.model}" takes {n_features} features, {spec.n_features} are due')
+            raise ValueError(f'the head of "{spec.model}" takes {n_features} features, {spec.n_features} were expected')
         self.layout = describe(self.module, head)
         self.flat = torch.empty(self.layout.size)
         self.gradient = torch.zeros(self.layout.n_trained)

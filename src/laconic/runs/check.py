@@ -45,13 +45,13 @@ def check(config: Config, say: Callable[[str], None] = lambda line: None) -> dic
         for number in range(3):
             trial.seconds_left = TRAIN_SECONDS
             played.append((federation.play(number, is_evaluated=True).seconds, trial.take_skipped()))
+        n_busy = min(config.fleet.n_workers, len(federation.fleet.sampled))
         up, down = (federation.fleet.ledger.total(direction=way) for way in ("up", "down"))
-        test_seconds = time_tests(federation, config, prepared) / config.fleet.n_workers
+        test_seconds = time_tests(federation, config, prepared) / min(config.fleet.n_workers, prepared.task.n_clients)
     train, val, _ = prepared.source.at(0, 0)
     state = config.method.start_client(prepared.task, Site(0, 0, train, val, np.random.default_rng(0)))
     n_held = prepared.task.n_clients if config.fleet.state == "memory" else config.fleet.n_workers
-    n_workers = config.fleet.n_workers
-    start_seconds, first_seconds, round_seconds = (spent + trial.foretell(left) / n_workers for spent, left in played)
+    start_seconds, first_seconds, round_seconds = (spent + trial.foretell(left) / n_busy for spent, left in played)
     n_tests = -(-config.rounds // config.evaluate_every)
     return {
         "method": config.method_name,

@@ -40,6 +40,8 @@ def plan_comparison(
     configs = [read_config(path, settings_for(method, methods, settings)) for method in methods]
     out = out or new_folder("compare", configs)
     folders = {out / name_folder(config.method_name): config for config in configs}
+    if len(folders) < len(configs):
+        raise ConfigError("E160", f"two of {', '.join(methods)} would run in one folder.  Compare them apart")
     return {run: one for folder, config in folders.items() for run, one in spread(config, seeds, folder).items()}
 
 
@@ -48,12 +50,13 @@ def check_all(plan: Plan) -> None:
     from laconic.runs.budget import keep_budget
     from laconic.runs.prepare import prepare
 
-    tasks: dict[tuple[DataSettings, str], Task] = {}
+    tasks: dict[tuple[DataSettings, str, int], Task] = {}
     for folder, config in plan.items():
         if (folder / "config.toml").exists():
             check_begun(config, folder)
             continue
-        key = (config.data, config.method.takes)
+        check_free(folder)
+        key = (config.data, config.method.takes, config.seed)
         task = tasks[key] = tasks.get(key) or prepare(config).task
         config.method.check_task(task)
         keep_budget(config, task, lambda line: None)

@@ -17,6 +17,7 @@ from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.records import (
     LINES,
     ClientScore,
+    Deployed,
     Failure,
     Matrix,
     Pairs,
@@ -103,22 +104,20 @@ def resume(folder: Path, *, watch: Watch | None = None, rounds: int | None = Non
     """Goes on after the last checkpoint, to the same end as if it had never stopped; rounds: to that end instead."""
     if not (folder / "config.toml").exists():
         raise ValueError(f"{folder} holds no run that got under way; start it anew")
-    config = read_config(folder / "config.toml")
-    if rounds is not None and rounds != config.rounds:
-        config = _prolong(config, folder, rounds)
-    if (folder / Summary.file).exists():
+    begun = read_config(folder / "config.toml")
+    config = replace(begun, rounds=rounds or begun.rounds)
+    if config.rounds < begun.rounds:
+        raise ValueError(f"{folder} has {begun.rounds} rounds; it can get more, not as few as {rounds}")
+    if (folder / Deployed.file).exists():
+        raise ValueError(f"{folder} holds a run on real nodes; go on with laconic deploy run SERVER --out {folder}")
+    if config == begun and (folder / Summary.file).exists():
         return summarize(config, folder, read_rounds(folder), sum(row.seconds for row in read_lines(folder, Times)))
-    return _go(config, prepare(config, Partition.load(folder / "partition.npz")), folder, watch)
-
-
-def _prolong(config: Config, folder: Path, rounds: int) -> Config:
-    if rounds < config.rounds:
-        raise ValueError(f"{folder} has {config.rounds} rounds; it can get more, not as few as {rounds}")
-    config = replace(config, rounds=rounds)
-    write_settings(config, folder)
-    (folder / Summary.file).unlink(missing_ok=True)
-    log_event(folder, f"prolonged to {rounds} rounds")
-    return config
+    prepared = prepare(config, Partition.load(folder / "partition.npz"))
+    if config != begun:  # only now that it is clear that it can go on
+        (folder / Summary.file).unlink(missing_ok=True)
+        write_settings(config, folder)
+        log_event(folder, f"prolonged to {config.rounds} rounds")
+    return _go(config, prepared, folder, watch)
 
 
 def write_settings(config: Config, folder: Path) -> None:

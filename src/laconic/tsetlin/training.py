@@ -44,7 +44,7 @@ def fit(
     The result depends on machine, data and rng alone. Classes train in parallel; a coalesced machine has one bank and
     trains on one thread.
     """
-    if trial.is_under_way():
+    if trial.is_under_way() and not isinstance(x, Packed):  # what was packed at once is trained at once
         _try_out(machine, np.asarray(x), np.asarray(y), rng, epochs, negatives)
     else:
         _fit(machine, x, y, rng, epochs=epochs, negatives=negatives, threads=threads, on_epoch=on_epoch)
@@ -62,7 +62,8 @@ def _try_out(
     starts = [start for _ in range(epochs) for start in range(0, len(y), TRIED_AT_ONCE)]
     pieces = (slice(start, start + TRIED_AT_ONCE) for start in starts)
     few = slice(0, TRIED_AT_ONCE // 10)
-    for some in trial.some(pieces, len(starts), "samples of a Tsetlin Machine", lambda _: few):
+    kind = f"samples of {machine.states.shape} automata"
+    for some in trial.some(pieces, len(starts), kind, lambda _: few):
         _fit(machine, x[some], y[some], rng, epochs=1, negatives=negatives, threads=1, on_epoch=None)
 
 

@@ -112,8 +112,8 @@ class Message:
     __hash__ = None  # type: ignore[assignment]  # arrays inside
 
     def __deepcopy__(self, memo: object) -> Self:
-        """Itself: a message is never changed, and those that a server keeps for its clients are large."""
-        return self
+        """Arrays that cannot be written to are shared: those that a server keeps for its clients are large."""
+        return self.snapshot()
 
     def limited(self, **limits: int) -> Self:
         """The same, to bound its bytes by: whole numbers in these fields never lie beyond ± so much."""

@@ -18,7 +18,7 @@ from laconic import networks as nn
 from laconic.aggregate import Averaging, average
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.broadcast import Broadcast
-from laconic.algorithms.networks.settings import choose_spec
+from laconic.algorithms.networks.settings import check_networks, choose_spec
 from laconic.networks import Network, Packed, Training, Vector
 from laconic.networks.prototypes import Masks, choose_masks, find_starts, read_rows, sum_features, write_rows
 from laconic.wire import Bits, Floats, Ints, Message
@@ -139,6 +139,10 @@ class ClassTargets(Algorithm):
         check_shape("held", reply.held, (len(masks),))
         rows = masks[reply.held]
         nn.check_packed(reply.packed, find_starts(rows), int(np.count_nonzero(rows)))
+
+    def check_task(self, task: Task) -> None:
+        super().check_task(task)
+        check_networks(task, self.training, self.models, self.n_features)
 
     def costliest_round(self, task: Task) -> list[Message]:
         """Of a client that has every class; with masks both times, for its first reply may be lost."""

@@ -18,7 +18,7 @@ from laconic.algorithms.networks.weights import Client, Weights
 from laconic.algorithms.settings import check_share
 from laconic.networks import Network, Spec, Training, Vector, cross_entropy
 from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, layer_lengths, mean_sizes, pass_back
-from laconic.networks.sgd import batches, descend, open_network, push_back
+from laconic.networks.sgd import descend, draw_batches, open_network, push_back, take_some
 from laconic.networks.sketch import as_numbers
 from laconic.wire import Bits, Floats, Message
 
@@ -71,17 +71,16 @@ class FedBAT(CodedChange):
         module.only("all")
         weights, gradient = module.weights.numpy(), module.gradient.numpy()
         before, lengths = weights.copy(), layer_lengths(module.layout)
-        turns = list(
-            batches(len(site.train.y), site.rng, self.training.batch, self.training.epochs, self.training.steps)
-        )
-        n_warm = round(self.warm * len(turns))
-        for places in turns[:n_warm]:
+        n_turns = self.training.count_batches(len(site.train.y))
+        turns = list(draw_batches(len(site.train.y), site.rng, self.training.batch, n_turns))
+        n_warm = round(self.warm * n_turns)
+        for places in take_some(iter(turns[:n_warm]), n_warm, "all"):
             push_back(module, network, site.train, places, cross_entropy)
             descend(module.weights, module.gradient, None, self.training)
         change = weights - before
         first_sizes = mean_sizes(change, lengths)
         learned, sizes, total = np.zeros(len(lengths)), first_sizes, 0.0
-        for places in turns[n_warm:]:
+        for places in take_some(iter(turns[n_warm:]), n_turns - n_warm, "signs"):
             signs = draw_signs(change, np.repeat(sizes, lengths), site.rng)
             weights[:] = before + as_numbers(signs) * np.repeat(sizes, lengths)
             total += push_back(module, network, site.train, places, cross_entropy)
@@ -89,6 +88,6 @@ class FedBAT(CodedChange):
             change -= np.float32(self.training.rate) * for_change
             learned -= self.training.rate * SPEED * sizes * for_sizes  # the chain rule through exp
             sizes = np.clip(first_sizes * np.exp(SPEED * learned), SMALLEST, LARGEST).astype(np.float32)
-        site.note(train_loss=total / max(len(turns) - n_warm, 1))
+        site.note(train_loss=total / max(n_turns - n_warm, 1))
         network.vector = module.vector()
         return draw_signs(change, np.repeat(sizes, lengths), site.rng), sizes

@@ -19,7 +19,7 @@ from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.settings import choose_spec
+from laconic.algorithms.networks.settings import check_networks, choose_spec
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.duet import Answers, diverge, fit_both
 from laconic.networks.lowrank import Thin, check_thin, fill_out, thin_out
@@ -99,6 +99,10 @@ class FedKD(Algorithm):
 
     def energy(self, round: int) -> float:
         return self.first_energy + (self.last_energy - self.first_energy) * min(round / self.rising_rounds, 1.0)
+
+    def check_task(self, task: Task) -> None:
+        super().check_task(task)
+        check_networks(task, self.training, self.models, self.n_features)
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = self.common_spec(task)

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
+from laconic import trial
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
@@ -160,7 +161,7 @@ class FedSelect(Algorithm):
         network = client.network
         is_own = np.zeros(part.mask.size, np.bool_)
         is_own[part.mask] = client.is_own
-        for _ in range(self.training.epochs):
+        for _ in trial.first_of(range(self.training.epochs)):
             for trains in (is_own, ~is_own):
                 if trains[: network.layout.n_trained].any():
                     self.train_some(network, trains, site)

@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING
 from laconic.algorithm import ClientId, Site, Task, on_client
-from laconic.algorithms.networks.settings import choose_spec
+from laconic.algorithms.networks.settings import check_networks, choose_spec
 from laconic.algorithms.networks.shared_vector import SharedVector
 from laconic.algorithms.networks.weights import Client as Common
 from laconic.algorithms.networks.weights import Update, Weights
@@ -52,6 +52,10 @@ class FML(SharedVector):
     def choose_spec(self, task: Task, client: ClientId = 0) -> Spec:
         """Of the common network."""
         return Spec(self.aux_model, task.input_shape, task.n_classes, task.peak)
+
+    def check_task(self, task: Task) -> None:
+        super().check_task(task)
+        check_networks(task, self.training, self.models, self.n_features)
 
     def start_client(self, task: Task, site: Site) -> Client:
         spec = choose_spec(task, self.training, self.models, self.n_features, site.id)

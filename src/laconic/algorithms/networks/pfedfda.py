@@ -1,7 +1,6 @@
-"""pFedFDA: one body for all; each client's head is the best classifier of Gaussian features, somewhere between its own
-Gaussians and the common ones.
-paper   pFedFDA: Personalized Federated Learning via Feature Distribution Adaptation, 2024
+"""pFedFDA: one body for all; a client's head is the best for Gaussian features, between its own and the common ones.
 
+paper   pFedFDA: Personalized Federated Learning via Feature Distribution Adaptation, 2024
 round   sampled clients get body and common Gaussians, train the body under the head that follows from these, mix the
         Gaussians of their own features into the common ones as cross-validation says, and send how the body changed and
         the mixture

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.algorithms.networks.settings import choose_spec
+from laconic.algorithms.networks.settings import check_networks, choose_spec
 from laconic.networks import Network, Training
 from laconic.wire import EMPTY, Message
 
@@ -31,6 +31,10 @@ class Separate(Algorithm):
     n_features: int = 0  # that every head gets; 0: as its body makes them
 
     takes = "values"
+
+    def check_task(self, task: Task) -> None:
+        super().check_task(task)
+        check_networks(task, self.training, self.models, self.n_features)
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:

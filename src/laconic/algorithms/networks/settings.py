@@ -3,7 +3,7 @@
 import json
 
 from laconic.algorithm import ClientId, Task
-from laconic.networks import Spec, Training
+from laconic.networks import Spec, Training, layout
 from laconic.networks.precision import DTYPES
 
 
@@ -13,6 +13,12 @@ def choose_spec(
     """models: taken by clients in turn, all of them ending in n_features; none: training.model."""
     model = models[client % len(models)] if models else training.model
     return Spec(model, task.input_shape, task.n_classes, task.peak, training.head, n_features)
+
+
+def check_networks(task: Task, training: Training, models: tuple[str, ...], n_features: int) -> None:
+    """ValueError if one of the networks that clients take in turn cannot take the task's examples."""
+    for client in range(max(1, len(models))):
+        layout(choose_spec(task, training, models, n_features, client))
 
 
 def check_bits(training: Training, **unused: str) -> None:
