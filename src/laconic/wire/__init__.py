@@ -1,27 +1,36 @@
 """What travels between clients and server, in as few bytes as we know how, and how many those were."""
 
 from laconic.wire.buffer import WireError
-from laconic.wire.codec import Encoded, bound, decode, encode, encode_detailed, size
+from laconic.wire.codec import Encoded, bound, decode, encode, encode_detailed, most_bytes, size
+from laconic.wire.expected import Due, Expected, UpTo
 from laconic.wire.ledger import ENVELOPE, Counts, Hop, Ledger, count_fields
-from laconic.wire.message import EMPTY, Bits, Floats, Ints, Message, Sparse
+from laconic.wire.message import EMPTY, MOST_COUNT, Bits, Count, CountArray, Floats, Ints, Message, Share, Sparse
 
 __all__ = [
     "EMPTY",
     "ENVELOPE",
+    "MOST_COUNT",
     "Bits",
+    "Count",
+    "CountArray",
     "Counts",
+    "Due",
     "Encoded",
+    "Expected",
     "Floats",
     "Hop",
     "Ints",
     "Ledger",
     "Message",
+    "Share",
     "Sparse",
+    "UpTo",
     "WireError",
     "bound",
     "count_fields",
     "decode",
     "encode",
     "encode_detailed",
+    "most_bytes",
     "size",
 ]

@@ -8,8 +8,9 @@ import numpy as np
 
 from laconic.wire import ints
 from laconic.wire.buffer import Reader, WireError, write_varint
+from laconic.wire.expected import Expected, Length, UpTo, check_entries, check_expected, check_presence
 from laconic.wire.fields import Part, read_field, write_field
-from laconic.wire.message import ARRAY_KINDS, MAX_TEXT_BYTES, Message, Sparse, plain
+from laconic.wire.message import ARRAY_KINDS, CARRIERS, MAX_TEXT_BYTES, Message, Sparse, plain
 
 VERSION = 1
 MAX_BYTES = 1 << 28  # of arrays in one message, unless the caller says otherwise
@@ -17,6 +18,7 @@ FREE_BYTES = 1 << 24  # what a message of few bytes may ask us to hold
 PAID_BYTES = 1 << 12  # and for each byte that it has, this much more
 CHECKSUM_BYTES = 4
 MOST_BYTES = {"int": 10, "float": 9, "bool": 0, "str": MAX_TEXT_BYTES + 1}
+MOST_BYTES |= {kind: MOST_BYTES[carrier] for kind, carrier in CARRIERS.items() if carrier in MOST_BYTES}
 
 M = TypeVar("M", bound=Message)
 
@@ -59,6 +61,28 @@ def bound(message: Message) -> int:
     return total
 
 
+def most_bytes(cls: type[Message], expected: Expected) -> float:
+    """Most bytes of a message that is as expected; inf if a field that could be of any size is not named."""
+    total: float = head_width(len(flag_names(cls))) + CHECKSUM_BYTES
+    for name, kind, _ in cls.schema:
+        due = expected.get(name)
+        if not is_array(kind):
+            total += 0 if name in expected and due is None else MOST_BYTES[kind]
+        elif name not in expected:
+            return math.inf
+        elif due is not None:
+            shape = tuple(map(most_length, due.shape))
+            total += bound_array(shape, 1 if kind in ("bits", "sparse") else 8 * due.item_bytes)
+            if kind == "sparse":
+                n_chosen = math.prod(shape) if due.n_chosen is None else most_length(due.n_chosen)
+                total += bound_array((n_chosen,), 8 * due.item_bytes)
+    return total
+
+
+def most_length(length: Length) -> int:
+    return length.most if isinstance(length, UpTo) else length
+
+
 def bound_array(shape: tuple[int, ...], n_bits: int) -> int:
     """Packed or plain, behind its length, method and shape."""
     return 10 + 2 + sum(len(write_varint(n)) for n in shape) + -(-math.prod(shape) * n_bits // 8)
@@ -74,9 +98,23 @@ def encode_detailed(message: Message, base: Message | None = None) -> Encoded:
     return encoded
 
 
-def decode(cls: type[M], data: bytes, base: Message | None = None, *, max_bytes: int = MAX_BYTES) -> M:
-    """The message in these bytes, else WireError. max_bytes: most memory its arrays may take."""
+def decode(
+    cls: type[M],
+    data: bytes,
+    base: Message | None = None,
+    *,
+    expected: Expected | None = None,
+    must_be_finite: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> M:
+    """The message in these bytes, else WireError. max_bytes: most memory its arrays may take.
+
+    expected: of fields, by name; a message that is otherwise is refused before they are read. must_be_finite: so must
+    be all floats in it.
+    """
     check_base(cls, base)
+    expected = expected or {}
+    check_expected(cls, expected)
     names = flag_names(cls)
     n_head, n_check = head_width(len(names)), 2 if len(data) < 258 else 4
     if len(data) < n_head + n_check:
@@ -93,6 +131,7 @@ def decode(cls: type[M], data: bytes, base: Message | None = None, *, max_bytes:
     if flags >> len(names):
         raise WireError(f"flags {flags:b}; {cls.__name__} has {len(names)}")
     is_set = {name: bool(flags >> k & 1) for k, name in enumerate(names)}
+    check_presence(expected, is_set)
     reader = Reader(body, min(allowance(len(data)), max_bytes))
     reader.take(n_head)
     last = last_array(cls, is_set)
@@ -103,9 +142,14 @@ def decode(cls: type[M], data: bytes, base: Message | None = None, *, max_bytes:
         elif kind == "bool":
             values[name] = is_set[name]
         else:
-            values[name] = read_field(reader, kind, getattr(base, name) if on_base else None, is_last=name == last)
+            due, start = expected.get(name), getattr(base, name) if on_base else None
+            values[name] = read_field(reader, (name, kind), start, due, is_last=name == last)
+            check_entries(name, values[name], due.most if due else math.inf, must_be_finite=must_be_finite)
     reader.finish()
-    return cls(**values)
+    try:
+        return cls(**values)
+    except TypeError as error:  # beyond the limits of its kind
+        raise WireError(str(error)) from None
 
 
 def assemble(message: Message, base: Message | None, *, tight: bool) -> Encoded:

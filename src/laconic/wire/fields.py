@@ -2,6 +2,8 @@
 
 import math
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +11,8 @@ from numpy.typing import NDArray
 
 from laconic.wire import bits, floats, ints
 from laconic.wire.buffer import MAX_RANK, Reader, WireError, write_varint
-from laconic.wire.message import DTYPES, Sparse, are_same, plain
+from laconic.wire.expected import Due, check_chosen, check_size
+from laconic.wire.message import CARRIERS, DTYPES, Sparse, are_same, plain
 
 FLOAT_FORMATS = ("<e", "<f", "<d")  # a float travels in the first that holds it exactly; one byte says which
 SAME = 15  # as in the base; no code follows
@@ -28,6 +31,7 @@ class Part(NamedTuple):
 
 def write_field(kind: str, value: Any, base: Any, *, tight: bool) -> Part:
     """tight: search for the shortest form; else the plain one."""
+    kind = CARRIERS.get(kind, kind)
     if value is None or kind == "bool":
         return Part(b"", "flag", False, 0)
     if kind == "int":
@@ -41,8 +45,9 @@ def write_field(kind: str, value: Any, base: Any, *, tight: bool) -> Part:
     return write_block(kind, value, base, tight=tight)
 
 
-def read_field(reader: Reader, kind: str, base: Any, *, is_last: bool) -> Any:
-    """is_last: the last array of a message runs to its end and has no length before it."""
+def read_field(reader: Reader, field: tuple[str, str], base: Any, due: Due | None, *, is_last: bool) -> Any:
+    """field: name and kind. is_last: the last array of a message runs to its end and has no length before it."""
+    name, kind = field[0], CARRIERS.get(field[1], field[1])
     if kind == "int":
         number = reader.varint()
         return number >> 1 ^ -(number & 1)
@@ -51,7 +56,11 @@ def read_field(reader: Reader, kind: str, base: Any, *, is_last: bool) -> Any:
     if kind == "str":
         return read_text(reader)
     block = Reader(reader.take(reader.n_left if is_last else reader.varint()), reader.allowance)
-    value = read_sparse(block, base) if kind == "sparse" else read_block(block, kind, base)
+    value: Any
+    if kind == "sparse":
+        value = read_sparse(block, name, base, due)
+    else:
+        value = read_block(block, kind, base, None if due is None else partial(check_size, name, due))
     block.finish()
     reader.allowance = block.allowance
     return value
@@ -112,10 +121,11 @@ def read_block(
     reader: Reader,
     kind: str,
     base: NDArray[Any] | None,
+    check: Callable[[tuple[int, ...], int], None] | None = None,
     shape: tuple[int, ...] | None = None,
     sizes: bits.Sizes | None = None,
 ) -> NDArray[Any]:
-    """shape: given if it was not sent; sizes: of the base's numbers, for a mask."""
+    """check: of shape and bytes a number. shape: given if it was not sent; sizes: of the base's numbers, for a mask."""
     head = reader.take(1)[0]
     method, dtype = head & 15, DTYPES[min(head >> 4, len(DTYPES) - 1)]
     if method >= 8:
@@ -127,6 +137,9 @@ def read_block(
         base = None
         if shape is None:
             shape = tuple(reader.varint() for _ in range(reader.varint(MAX_RANK)))
+    if check is not None:
+        check(shape, dtype.itemsize)
+    if base is None:
         reader.claim(shape, dtype.itemsize)
     if head >> 4 >= len(DTYPES) or (kind == "bits") != (dtype == BOOL) or (kind == "floats") != (dtype.kind == "f"):
         raise WireError(f"{kind} of dtype number {head >> 4}")
@@ -169,13 +182,17 @@ def write_sparse(sparse: Sparse, base: Sparse | None, *, tight: bool) -> Part:
     )
 
 
-def read_sparse(reader: Reader, base: Sparse | None) -> Sparse:
+def read_sparse(reader: Reader, name: str, base: Sparse | None, due: Due | None) -> Sparse:
+    check = None if due is None else partial(check_size, name, due)
     held = None if base is None else plain(base.dense())
     sizes = None if held is None else floats.sizes(held)
     block = Reader(reader.take(reader.varint()), reader.allowance)
-    mask = read_block(block, "bits", None if base is None else base.mask, sizes=sizes)
+    mask = read_block(block, "bits", None if base is None else base.mask, check, sizes=sizes)
     block.finish()
     reader.allowance = block.allowance
-    chosen = np.flatnonzero(mask)
-    expected = held.ravel()[chosen] if held is not None and held.shape == mask.shape else None
-    return Sparse(mask, read_block(reader, "floats", expected, (chosen.size,)))
+    shape = (int(np.count_nonzero(mask)),)
+    if due is not None:
+        check_chosen(name, due, *shape)
+        check = partial(check_size, name, due._replace(shape=shape))
+    start = held.ravel()[np.flatnonzero(mask)] if held is not None and held.shape == mask.shape else None
+    return Sparse(mask, read_block(reader, "floats", start, check, shape))

@@ -27,10 +27,17 @@ from numpy.typing import NDArray
 Bits: TypeAlias = Annotated[NDArray[np.bool_], "bits"]
 Ints: TypeAlias = Annotated[NDArray[np.integer[Any]], "ints"]
 Floats: TypeAlias = Annotated[NDArray[np.floating[Any]], "floats"]
+Count: TypeAlias = Annotated[int, "count"]
+Share: TypeAlias = Annotated[float, "share"]
+CountArray: TypeAlias = Annotated[NDArray[np.integer[Any]], "counts"]
 
 # What the wire can tell apart, by the number it has there.
 DTYPES = [np.dtype(f"<{code}") for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")]
-ARRAY_KINDS = {"bits": "b", "ints": "iu", "floats": "f"}  # numpy's letters for the dtypes each kind takes
+ARRAY_KINDS = {"bits": "b", "ints": "iu", "counts": "iu", "floats": "f"}  # numpy's letters for each kind's dtypes
+MOST_COUNT = 10**7  # of examples, say, that any one client is believed to have: more would outweigh all others
+# Kinds that know their own limits: all lie between 0 and this.
+MOST = {"count": MOST_COUNT, "counts": MOST_COUNT, "share": 1}
+CARRIERS = {"count": "int", "counts": "ints", "share": "float"}  # and travel just as these do
 MAX_TEXT_BYTES = 255
 
 # A paper's own count of a field: bits for each element, or a rule from the field's value to bits.
@@ -59,7 +66,7 @@ class Sparse(NamedTuple):
 
 class Field(NamedTuple):
     name: str
-    kind: str  # bits, ints, floats, sparse, int, float, bool or str
+    kind: str  # bits, ints, floats, sparse, int, float, bool, str, count, counts or share
     optional: bool
 
 
@@ -144,18 +151,20 @@ def read_annotation(cls: type, name: str, annotation: Any) -> Field:
     parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     optional = len(parts) == 2 and types.NoneType in parts
     inner = next(part for part in parts if part is not types.NoneType) if optional else annotation
-    if get_origin(inner) is Annotated and inner.__metadata__[0] in ARRAY_KINDS:
+    if get_origin(inner) is Annotated and inner.__metadata__[0] in ARRAY_KINDS | CARRIERS:
         return Field(name, inner.__metadata__[0], optional)
     if inner in (int, float, bool, str, Sparse):
         return Field(name, inner.__name__.lower(), optional)
     raise TypeError(
-        f"{cls.__name__}.{name} is {annotation}; a message carries Bits, Ints, Floats, Sparse, int, float, bool, str "
-        "or one of these | None"
+        f"{cls.__name__}.{name} is {annotation}; a message carries Bits, Ints, Floats, Sparse, int, float, bool, str, "
+        "Count, CountArray, Share or one of these | None"
     )
 
 
 def check_value(kind: str, value: Any) -> Any:
     """The value as it will arrive; TypeError where the kind cannot carry it."""
+    if kind in CARRIERS:
+        return check_limits(check_value(CARRIERS[kind], value), MOST[kind])
     if kind in ARRAY_KINDS:
         return check_array(kind, value)
     if kind == "sparse":
@@ -181,6 +190,13 @@ def check_value(kind: str, value: Any) -> Any:
     if not -(1 << 63) <= number < 1 << 63:
         raise TypeError(f"{number} does not fit 64 bits")
     return number
+
+
+def check_limits(value: Any, most: int) -> Any:
+    low, high = (value.min(initial=0), value.max(initial=0)) if isinstance(value, np.ndarray) else (value, value)
+    if not (low >= 0 and high <= most):  # nor is NaN
+        raise TypeError(f"got {high if low >= 0 else low}; 0 to {most} was expected")
+    return value
 
 
 def check_array(kind: str, array: Any) -> NDArray[Any]:
