@@ -25,6 +25,7 @@ docs/new-method.md has all of it, weighted by examples, and walks through it.
 
 from __future__ import annotations
 
+import math
 import types
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -51,13 +52,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.aggregate import Averaging
-from laconic.wire import Message, bound
+from laconic.wire import Due, Expected, Message, Sparse, bound
 
 FRAME_BYTES = 1  # before each message: the slot that both ends hold
 ClientId: TypeAlias = int
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=Message | None)
 F = TypeVar("F", bound=Callable[..., Any])
+Expect: TypeAlias = Expected | Callable[[M], Expected]
 
 
 class TooFew(Exception):
@@ -111,6 +113,7 @@ class Coded(Generic[R]):
 class Fleet(Protocol):
     """The clients, as a server may address them."""
 
+    task: Task
     round: int
     everyone: Sequence[ClientId]
     sampled: Sequence[ClientId]  # who takes part in this round
@@ -122,12 +125,15 @@ class Fleet(Protocol):
         step: Callable[[Any, M, Site], R | Coded[R]],
         messages: Mapping[ClientId, M],
         at_least: int = 1,
+        expect: Expect[M] | None = None,
         check: Callable[[M, Any], None] | None = None,
         against: Callable[[ClientId], R] | None = None,
     ) -> dict[ClientId, R]:
         """Replies of those who replied, by client in ascending order; TooFew if fewer than at_least.
 
-        check(message, reply) raises ValueError if no honest client could have sent that reply, which is then refused.
+        expect: of each field of a reply its shape, bounds and whether it is there, the same for all or by the message
+        sent; a reply that is otherwise is refused before it is read. check(message, reply) is for what one field says
+        of another: it raises ValueError if no honest client could have sent that reply, which is then refused.
         against(client) is what its reply may be coded against; the step returns Coded(reply, the same) where it can.
         """
 
@@ -136,8 +142,9 @@ class Fleet(Protocol):
         publish: Callable[[Any, Message, Site], M],
         absorb: Callable[[Any, dict[ClientId, M], Site], None],
         neighbours: Mapping[ClientId, Sequence[ClientId]],
+        expect: Expected | None = None,
     ) -> None:
-        """Each client named absorbs what its neighbours publish; bytes count for each pair."""
+        """Each client named absorbs what its neighbours publish; bytes count for each pair. expect: as `ask` has it."""
 
     def note(self, **numbers: float) -> None: ...
 
@@ -213,14 +220,22 @@ def check_shape(name: str, array: NDArray[Any] | None, due: tuple[int, ...]) -> 
         raise ValueError(f"{name} has shape {None if array is None else array.shape}, {due} was expected")
 
 
-def expect_shapes(**due: tuple[int, ...]) -> Callable[[Message, Message], None]:
-    """A check for Fleet.ask: of a reply's arrays by their names."""
+def expect_like(template: Message, most: float = math.inf, **others: Due | None) -> Expected:
+    """For Fleet.ask: fields there or not, and arrays as long and as wide as the template's; others: those that are not.
 
-    def check(_: Message, reply: Message) -> None:
-        for name, shape in due.items():
-            check_shape(name, getattr(reply, name), shape)
-
-    return check
+    most: no number in an array of numbers, or a float, lies beyond ± this.
+    """
+    expected: dict[str, Due | None] = {}
+    for name, kind, _ in template.schema:
+        value = getattr(template, name)
+        bound = most if kind in ("ints", "floats", "sparse", "float") else math.inf
+        if isinstance(value, Sparse):
+            expected[name] = Due(value.mask.shape, bound, None, value.values.itemsize)
+        elif isinstance(value, np.ndarray):
+            expected[name] = Due(value.shape, bound, None, value.itemsize)
+        else:
+            expected[name] = None if value is None else Due((), bound)
+    return expected | others
 
 
 def bound_bytes(messages: Iterable[Message]) -> int:

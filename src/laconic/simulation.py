@@ -21,13 +21,19 @@ from numpy.typing import ArrayLike
 
 from laconic.algorithm import Algorithm, Examples, Task, TooFew
 from laconic.fleets import open_fleet
-from laconic.fleets.base import BaseFleet, Conditions
+from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.fleets.host import Home, Score
 from laconic.fleets.local import LocalFleet
+from laconic.fleets.rehearsal import find_culprit
 from laconic.fleets.source import ClientData, Parts, Source
+from laconic.state import find_not_finite
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]  # what, done, of how many
 Pair: TypeAlias = tuple[ArrayLike, ArrayLike]  # x and y
+
+
+class Spoiled(Exception):
+    """What came of the clients' replies is no state to go on from."""
 
 
 class Played(NamedTuple):
@@ -35,7 +41,7 @@ class Played(NamedTuple):
 
     round: int
     scores: list[Score] | None  # None: nobody was tested
-    trouble: TooFew | None  # what made it void
+    trouble: TooFew | Spoiled | None  # what made it void
     seconds: float
     evaluate_seconds: float
 
@@ -51,21 +57,45 @@ class Federation:
         """Round 0 is the start. A round that too few replied in leaves the server as it was, but not the clients."""
         started = perf_counter()
         self.fleet.begin(round)
-        trouble = None
+        trouble: TooFew | Spoiled | None = None
         if round == 0:
             self.server = self.algorithm.start_server(self.task, self.fleet)
         else:
             before = copy.deepcopy(self.server)
             try:
                 self.algorithm.run_round(self.server, self.fleet)
+                trouble = self._find_trouble(before)
             except TooFew as error:
-                self.server, trouble = before, error
+                trouble = error
+            except (OverBudget, WorkerLost):
+                raise
+            except Exception as error:
+                trouble = self._blame(before, f"{type(error).__name__}: {error}")
+                if trouble is None:  # no client alone is to blame, so it is ours
+                    raise
+            if trouble is not None:
+                self.server = before
+            self.fleet.heard.clear()
             if is_evaluated:
                 self.algorithm.deliver(self.server, self.fleet)
         trained = perf_counter()
         scores = self.fleet.evaluate() if is_evaluated and round else None
         ended = perf_counter()
         return Played(round, scores, trouble, ended - started, ended - trained)
+
+    def _find_trouble(self, before: Any) -> Spoiled | None:
+        where = find_not_finite(self.server)
+        if where is None:
+            return None
+        return self._blame(before, f"{where} is not finite") or Spoiled(f"{where} of the server is not finite")
+
+    def _blame(self, before: Any, why: str) -> Spoiled | None:
+        """Whoever spoiled the round is not asked again."""
+        culprit = find_culprit(self.algorithm, before, self.fleet)
+        if culprit is None:
+            return None
+        self.fleet.barred.add(culprit)
+        return Spoiled(f"client {culprit} spoiled it and is not asked again ({why})")
 
 
 @contextmanager

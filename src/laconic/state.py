@@ -6,7 +6,7 @@ nothing in the bytes can name code.
 
 import json
 import types
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -55,6 +55,24 @@ def _explained() -> Iterator[None]:
         raise ValueError(
             f"no sound state: {type(error).__name__} {error}; restore a copy or start the run anew"
         ) from None
+
+
+def find_not_finite(value: Any, path: str = "state") -> str | None:
+    """Where in plain data a number is that is none; arrays that cannot be written to were looked at when they came."""
+    if isinstance(value, float | np.floating):
+        return None if np.isfinite(value) else path
+    if isinstance(value, np.ndarray):
+        is_sound = value.dtype.kind != "f" or not value.flags.writeable or bool(np.isfinite(value).all())
+        return None if is_sound else path
+    if isinstance(value, dict):
+        parts: Iterable[tuple[str, Any]] = ((f"{path}[{key}]", part) for key, part in value.items())
+    elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        parts = ((f"{path}[{k}]", part) for k, part in enumerate(value))
+    elif (names := _field_types(cast(Hashable, type(value)))) is not None:
+        parts = ((f"{path}.{name}", getattr(value, name)) for name in names)
+    else:
+        return None
+    return next((found for name, part in parts if (found := find_not_finite(part, name)) is not None), None)
 
 
 def _dissolve(value: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
-from laconic.wire import EMPTY, Message
+from laconic.wire import EMPTY, Count, Message
 
 
 class Opinion(Message):
     mean: float
-    n_examples: int
+    n_examples: Count
 
 
 class Verdict(Message):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from laconic import wire
 from laconic.aggregate import Averaging
-from laconic.algorithm import ClientId, Coded, M, R, Site, Step, TooFew, step_of
+from laconic.algorithm import ClientId, Coded, Expect, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import LOSS, SAMPLE, SERVER, Home, Reply, Request, Score, stream
 from laconic.fleets.session import Frame, ServerEnd, encode_requests, itemise
-from laconic.fleets.soundness import Limits, check_sound, find_limits
 from laconic.fleets.store import Store
-from laconic.wire import Encoded, Hop, Ledger, Message, WireError
+from laconic.wire import Encoded, Expected, Hop, Ledger, Message
 
 T = TypeVar("T", Reply, Score)
 
@@ -48,8 +47,9 @@ class BaseFleet(ABC):
 
     def __init__(self, home: Home, conditions: Conditions, on_progress: Callable[[str, int, int], None]) -> None:
         self.home, self.conditions, self._on_progress = home, conditions, on_progress
-        self.averaging = conditions.averaging
+        self.task, self.averaging = home.task, conditions.averaging
         self.everyone: Sequence[ClientId] = range(home.task.n_clients)
+        self.barred: set[ClientId] = set()  # who spoiled a round, and is not asked again
         thaw = partial(ServerEnd.thaw, type(home.algorithm))
         self._ends: Store[ServerEnd] = Store(home.folder, "link", ServerEnd.freeze, thaw, on_disk=home.on_disk)
         self.begin(0)
@@ -70,6 +70,7 @@ class BaseFleet(ABC):
         self.replied: set[ClientId] = set()
         self.n_lost = 0
         self.refused: list[str] = []  # replies that were no sound messages, in words
+        self.heard: list[tuple[str, dict[ClientId, Any]]] = []  # replies to each call, by step
         self.spent: Counter[ClientId] = Counter()  # bytes both ways
 
     def note(self, **numbers: float) -> None:
@@ -91,12 +92,14 @@ class BaseFleet(ABC):
         step: Callable[[Any, M, Site], R | Coded[R]],
         messages: Mapping[ClientId, M],
         at_least: int = 1,
+        expect: Expect[M] | None = None,
         check: Callable[[M, Any], None] | None = None,
         against: Callable[[ClientId], Any] | None = None,
     ) -> dict[ClientId, R]:
         known = self._step(step)
         self._call += 1
-        ends = {client: self._ends.get(client) or ServerEnd() for client in self._check_clients(messages)}
+        asked = [client for client in self._check_clients(messages) if client not in self.barred]
+        ends = {client: self._ends.get(client) or ServerEnd() for client in asked}
         sent = encode_requests(known, {client: messages[client] for client in ends}, ends)
         for client, frame in sent.items():
             self._record(Hop(self.round, known.name, "down", client), frame)
@@ -110,10 +113,11 @@ class BaseFleet(ABC):
             client = reply.client
             try:
                 base = ends[client].last(known).up if against is None else against(client)
-                answers[client] = frame = self._read(known, reply.encoded, base)
+                expected = expect(messages[client]) if callable(expect) else expect
+                answers[client] = frame = self._read(known, reply.encoded, base, expected)
                 if check is not None and frame is not None:
                     check(messages[client], frame.message)
-            except (WireError, ValueError) as error:
+            except Exception as error:
                 answers[client] = error
 
         replies: dict[ClientId, Any] = {}
@@ -131,6 +135,7 @@ class BaseFleet(ABC):
                 self._ends.put(client, ends[client])
         self.n_lost += len(requests) - len(replies)
         self.replied |= replies.keys()
+        self.heard.append((known.name, replies))
         if len(replies) < at_least:
             raise TooFew(f"{len(replies)} of {len(requests)} clients replied to {known.name}; {at_least} are needed")
         return {client: replies[client] for client in sorted(replies)}
@@ -140,6 +145,7 @@ class BaseFleet(ABC):
         publish: Callable[[Any, Message, Site], M],
         absorb: Callable[[Any, dict[ClientId, M], Site], None],
         neighbours: Mapping[ClientId, Sequence[ClientId]],
+        expect: Expected | None = None,
     ) -> None:
         published, absorbed = self._step(publish), self._step(absorb)
         self._call += 1
@@ -148,8 +154,8 @@ class BaseFleet(ABC):
         frames = {}
         for reply in self._gather(publishing):
             try:
-                frame = self._read(published, reply.encoded, None)
-            except (WireError, ValueError) as error:
+                frame = self._read(published, reply.encoded, None, expect)
+            except Exception as error:
                 self._refuse(Hop(self.round, published.name, "up", reply.client), reply.encoded.data, str(error))
                 continue
             if frame is not None:
@@ -222,23 +228,18 @@ class BaseFleet(ABC):
             )
         return chosen
 
-    def _read(self, step: Step, encoded: Encoded, base: Message | None) -> Frame | None:
+    def _read(self, step: Step, encoded: Encoded, base: Message | None, expected: Expected | None) -> Frame | None:
         """None: the client had nothing to say. WireError or ValueError for what no honest client sends."""
         data = encoded.data
         if step.reply is None or (not data and step.may_be_silent):
             if data:
                 raise ValueError(f"{len(data)} bytes came, none were expected")
             return None
-        limits = self._largest.get(step.reply)
-        if limits and len(data) > limits.n_bytes:
-            raise ValueError(f"{len(data)} bytes came, at most {limits.n_bytes} were expected")
-        message = wire.decode(step.reply, data, base).snapshot()
-        check_sound(message, limits)
+        most_bytes = wire.most_bytes(step.reply, expected or {})
+        if len(data) > most_bytes:
+            raise ValueError(f"{len(data)} bytes came, at most {most_bytes:.0f} were expected")
+        message = wire.decode(step.reply, data, base, expected=expected, must_be_finite=True).snapshot()
         return Frame.of(itemise(encoded, message, base), message)
-
-    @cached_property
-    def _largest(self) -> dict[type[Message], Limits]:
-        return find_limits(self.home.algorithm.costliest_round(self.home.task) or ())
 
     def _refuse(self, hop: Hop, data: bytes, why: str) -> None:
         """What came is counted, but not against the budget: else one liar could end the run."""

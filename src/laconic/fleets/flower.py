@@ -24,8 +24,8 @@ from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home, Reply, Request, Score
 from laconic.fleets.node import Node, Stage
 from laconic.fleets.session import ServerEnd
-from laconic.fleets.soundness import MOST_EXAMPLES
 from laconic.wire import Encoded, WireError
+from laconic.wire.message import MOST_COUNT
 
 RECORD = "laconic"
 POLL_SECONDS = 0.5
@@ -234,10 +234,8 @@ def read_score(client: ClientId, record: Mapping[str, Any]) -> Score:
     if not isinstance(names, list) or not isinstance(also, list) or not len(names) == len(also) <= MOST_NOTES:
         raise ValueError(f"at most {MOST_NOTES} names and as many numbers were expected for further predictions")
     for right in (n_correct, *also):
-        if not isinstance(n_test, int) or not isinstance(right, int) or not 0 <= right <= n_test <= MOST_EXAMPLES:
-            raise ValueError(
-                f"{right} right of {n_test} test examples; whole numbers up to {MOST_EXAMPLES} were expected"
-            )
+        if not isinstance(n_test, int) or not isinstance(right, int) or not 0 <= right <= n_test <= MOST_COUNT:
+            raise ValueError(f"{right} right of {n_test} test examples; whole numbers up to {MOST_COUNT} were expected")
     return Score(client, n_test, n_correct, tuple(zip(map(str, names), also, strict=True)))
 
 

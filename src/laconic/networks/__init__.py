@@ -3,6 +3,7 @@
 from laconic.networks.models import MODELS
 from laconic.networks.precision import Packed, check_packed, pack, unpack
 from laconic.networks.sgd import (
+    LARGEST,
     Batch,
     Loss,
     Network,
@@ -32,6 +33,7 @@ from laconic.networks.vector import (
 )
 
 __all__ = [
+    "LARGEST",
     "MODELS",
     "Batch",
     "Layout",

@@ -8,7 +8,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from laconic.networks.sgd import Network, Training, batches, cross_entropy, log_shares, open_network, push_back
+from laconic.networks.sgd import (
+    Network,
+    Training,
+    batches,
+    cross_entropy,
+    log_shares,
+    open_network,
+    push_back,
+    unless_diverged,
+)
 from laconic.networks.sketch import as_numbers
 from laconic.networks.vector import Layout, Part, Spec, Vector, find_part, layout
 
@@ -63,7 +72,7 @@ def fit_binary(
         hidden.addcdiv_(mean, spread, value=-training.rate / (1 - FADE**n_steps))
         hidden.copy_(torch.where(worths > 0, hidden.clamp(-1, 1), hidden))
     weights.copy_(hidden)
-    latent.vector = module.vector()
+    latent.vector = unless_diverged(module.vector(), latent.vector)
     return total / max(n_steps, 1)
 
 

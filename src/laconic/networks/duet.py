@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
-from laconic.networks.sgd import Network, Training, batches, descend, log_shares
+from laconic.networks.sgd import Network, Training, batches, descend, log_shares, unless_diverged
 from laconic.networks.vector import Vector, live, readable
 
 
@@ -60,8 +60,9 @@ def fit_both(
         for (weights, gradient), speed in zip(trained, speeds, strict=True):
             shorten(gradient, longest)
             descend(weights, gradient, speed, training)
-    own.vector, aux.vector = (module.vector() for module in modules)
-    return across.detach().numpy()
+    for module, network in zip(modules, (own, aux), strict=True):
+        network.vector = unless_diverged(module.vector(), network.vector)
+    return unless_diverged(across.detach().numpy(), bridge)
 
 
 def shorten(gradient: Tensor, longest: float) -> None:

@@ -18,6 +18,7 @@ from laconic.networks.vector import Layout, Live, Spec, Vector, layout, live, re
 
 Indices = NDArray[np.int64]
 EVALUATION_BATCH = 512
+LARGEST = 1e6  # that no weight, change or feature of a network that learns anything comes near
 Kept = Literal["fp32", "fp16", "int8", "int4"]
 
 
@@ -140,7 +141,7 @@ def fit(
             adjust(module.weights, module.gradient)
         descend(weights, gradient, speed, training)
         n_batches, total = n_batches + 1, total + value
-    network.vector = module.vector()
+    network.vector = unless_diverged(module.vector(), network.vector)
     return Trained(total / max(n_batches, 1), module.gradient.numpy().copy())
 
 
@@ -167,6 +168,12 @@ def descend(weights: Tensor, gradient: Tensor, speed: Tensor | None, training: T
     if speed is not None:
         speed.mul_(training.momentum).add_(gradient)
     weights.add_(gradient if speed is None else speed, alpha=-training.rate)
+
+
+def unless_diverged(after: Vector, before: Vector) -> Vector:
+    """What training made; what was before, if weights ran away, as they do from weights that somebody spoiled."""
+    is_sound = not after.size or (float(after.min()) >= -LARGEST and float(after.max()) <= LARGEST)
+    return after if is_sound else before
 
 
 def open_network(network: Network, *, is_training: bool) -> Live:
@@ -207,8 +214,16 @@ def outputs(network: Network, x: NDArray[Any]) -> tuple[Vector, Vector]:
         for start in range(0, max(len(x), 1), EVALUATION_BATCH):  # an empty batch still has its shapes
             features, logits = module.run(module.as_tensor(x[start : start + EVALUATION_BATCH]))
             found.append((features.numpy(), logits.numpy()))
-    seen, votes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    seen, votes = (hold_in(np.concatenate(parts)) for parts in zip(*found, strict=True))
     return seen, votes if network.log_prior is None else votes + network.log_prior
+
+
+def hold_in(values: Vector) -> Vector:
+    """Within ±LARGEST, for a spoiled network's features may be no numbers."""
+    if not values.size or (float(values.min()) >= -LARGEST and float(values.max()) <= LARGEST):
+        return values
+    held: Vector = np.clip(np.nan_to_num(values), -LARGEST, LARGEST)
+    return held
 
 
 def classify(network: Network, x: NDArray[Any]) -> NDArray[np.int64]:

@@ -23,12 +23,13 @@ Length: TypeAlias = int | UpTo
 
 
 class Due(NamedTuple):
-    """A field that must be there. Of a Sparse, shape is the mask's; a number's or a text's is ()."""
+    """A field as it must be. Of a Sparse, shape is the mask's; a number's or a text's is ()."""
 
     shape: tuple[Length, ...] = ()
     most: float = math.inf  # no entry lies beyond ± this
     n_chosen: Length | None = None  # values of a Sparse; None: as many as its mask has places
     item_bytes: int = 8  # that the widest dtype may take for a number: 4 refuses float64 and int64
+    may_lack: bool = False  # whether it is there is up to the sender
 
 
 Expected: TypeAlias = Mapping[str, Due | None]  # None: the field must not be there
@@ -56,7 +57,7 @@ def check_expected(cls: type[Message], expected: Expected) -> None:
 def check_presence(expected: Expected, is_set: Mapping[str, bool]) -> None:
     """By the flags in the head of a message."""
     for name, due in expected.items():
-        if is_set.get("has " + name, True) != (due is not None):
+        if is_set.get("has " + name, True) != (due is not None) and not (due and due.may_lack):
             raise WireError(f"{name} came, but was not expected" if due is None else f"{name} is missing")
 
 

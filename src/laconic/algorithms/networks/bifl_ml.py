@@ -15,7 +15,7 @@ from laconic.algorithms.networks.binary_votes import BinaryVotes, Signs, Voter, 
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Vector
 from laconic.networks.sketch import as_numbers, signs
-from laconic.wire import Ints, Message
+from laconic.wire import Count, Ints, Message
 
 # the curve for 10 and 100 voters: a, b, c of a * ln(b + agreement) + c
 VOTERS, CURVES = (10, 100), ((1.1717, 1.3758), (0.9652, 0.9899), (0.0998, -0.0261))
@@ -25,7 +25,7 @@ class Votes(Message, paper_bits={"n_plus": lambda n: n.size * math.log2(1 + n.ma
     """Nothing in it: the client holds the latest."""
 
     version: int
-    n_voters: int
+    n_voters: Count
     n_plus: Ints | None  # [weight] how many voted for +1
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, Fleet, Site, Task, expect_shapes
+from laconic.algorithm import Algorithm, Fleet, Site, Task
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Training, Vector
 from laconic.networks.binary import binarize, binary_part, fit_binary
 from laconic.networks.sketch import signs
-from laconic.wire import Bits, Message
+from laconic.wire import Bits, Due, Message
 
 TRAINING = Training(rate=0.005, batch=64, statistics="local")
 ADAM = dict.fromkeys(("momentum", "decay"), "latent weights take Adam's steps")  # settings without effect, and why
@@ -85,8 +85,8 @@ class BinaryVotes(Algorithm):
         return VoteServer(np.zeros(binary_part(choose_spec(task, self.training)).size, np.uint16))
 
     def run_round(self, server: VoteServer, fleet: Fleet) -> None:
-        offered, check = server.offer(fleet.sampled, *self.tell(server)), expect_shapes(signs=server.n_plus.shape)
-        replies = fleet.ask(self.train, offered, check=check)
+        offered, expected = server.offer(fleet.sampled, *self.tell(server)), {"signs": Due(server.n_plus.shape)}
+        replies = fleet.ask(self.train, offered, expect=expected)
         server.acknowledge(replies)
         server.n_plus = np.sum([reply.signs for reply in replies.values()], axis=0, dtype=np.uint16)
         server.n_voters, server.version = len(replies), server.version + 1

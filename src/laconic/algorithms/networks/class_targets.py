@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.aggregate import Averaging, average
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, expect_like, on_client
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import check_networks, choose_spec
 from laconic.networks import Network, Packed, Training, Vector
 from laconic.networks.prototypes import Masks, choose_masks, find_starts, read_rows, sum_features, write_rows
-from laconic.wire import Bits, Floats, Ints, Message
+from laconic.wire import Bits, Count, Due, Expected, Floats, Ints, Message, UpTo
 
 Kept = Literal["fp32", "fp16", "int8"]
 FLOATS = 32
+
+
+LARGEST_SUM = nn.LARGEST * 1e7  # of features of as many examples as any client is believed to have
 
 
 class Targets(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "masks": 0}):
@@ -44,7 +47,7 @@ class Means(Message, paper_bits={"held": 0, "exact": FLOATS, "levels": FLOATS, "
     exact: Floats | None  # [held class × kept dimension]
     levels: Ints | None
     scales: Floats | None
-    n_examples: int | None  # of all classes together, where these are sums
+    n_examples: Count | None  # of all classes together, where these are sums
 
     @property
     def packed(self) -> Packed:
@@ -119,8 +122,9 @@ class ClassTargets(Algorithm):
 
     def run_round(self, server: Any, fleet: Fleet) -> None:
         exchange: Server = server.exchange
-        check, nothing = partial(self.check_means, exchange.masks), Targets(None, None, None, None, None)
-        replies = fleet.ask(self.train, self.offer(exchange, fleet.sampled, nothing), check=check)
+        offered = self.offer(exchange, fleet.sampled, Targets(None, None, None, None, None))
+        expected, check = self.expect_means(exchange), partial(check_means, exchange.masks)
+        replies = fleet.ask(self.train, offered, expect=expected, check=check)
         exchange.acknowledge(replies)
         exchange.set_targets(*self.merge(server, replies, fleet.rng, fleet.averaging))
 
@@ -135,10 +139,15 @@ class ClassTargets(Algorithm):
         strangers = [client for client in clients if client not in exchange.held_by]
         return exchange.offer(clients, latest, nothing) | dict.fromkeys(strangers, first)
 
-    def check_means(self, masks: Masks, message: Targets, reply: Means) -> None:
-        check_shape("held", reply.held, (len(masks),))
-        rows = masks[reply.held]
-        nn.check_packed(reply.packed, find_starts(rows), int(np.count_nonzero(rows)))
+    def expect_means(self, exchange: Server) -> Expected:
+        """How many rows and entries come follows from what a client holds; here, of one that has every class."""
+        has = np.ones_like(exchange.has_target)
+        all_classes = Means(has, *write_rows(exchange.targets, exchange.masks, self.kept), n_examples=0)
+        expected = dict(expect_like(all_classes, most=LARGEST_SUM))
+        for name, part in all_classes.packed._asdict().items():
+            if part is not None:
+                expected[name] = Due((UpTo(part.size),), LARGEST_SUM, item_bytes=part.itemsize)
+        return expected | {"n_examples": Due(may_lack=True)}
 
     def check_task(self, task: Task) -> None:
         super().check_task(task)
@@ -164,6 +173,11 @@ class ClassTargets(Algorithm):
         client.receive(targets)
         nn.fit(client.network, site.train, site.rng, self.training, loss=self.hold(client, site))
         return self.tell_means(client, site)
+
+
+def check_means(masks: Masks, _: Targets, reply: Means) -> None:
+    rows = masks[reply.held]
+    nn.check_packed(reply.packed, find_starts(rows), int(np.count_nonzero(rows)))
 
 
 def gather_points(replies: Mapping[ClientId, Means], masks: Masks) -> tuple[Vector, NDArray[np.int64]]:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, expect_like, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
@@ -68,16 +68,19 @@ class DisPFL(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         circle = [fleet.sampled[k] for k in fleet.rng.permutation(len(fleet.sampled))]
-        fleet.gossip(self.publish, self.absorb, seat(circle, self.n_neighbours))
+        expected = expect_like(self.largest(choose_spec(fleet.task, self.training)), most=nn.LARGEST)
+        fleet.gossip(self.publish, self.absorb, seat(circle, self.n_neighbours), expected)
 
     def costliest_round(self, task: Task) -> list[Message]:
         """What it tells each neighbour, and what each tells it."""
-        spec = choose_spec(task, self.training)
+        message = self.largest(choose_spec(task, self.training))
+        return [message] * (2 * min(self.n_neighbours, task.n_clients - 1))
+
+    def largest(self, spec: Spec) -> Kept:
         part = self.part(spec)
         n_sparse, n_kept = np.count_nonzero(is_sparse(spec, part)), sum(self.count_kept(spec, part).values())
         values = np.zeros(part.size - n_sparse + n_kept, DTYPES[self.training.up])
-        message = Kept(np.zeros(n_sparse, np.bool_), values)
-        return [message] * (2 * min(self.n_neighbours, task.n_clients - 1))
+        return Kept(np.zeros(n_sparse, np.bool_), values)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:

@@ -9,7 +9,7 @@ sent    down: the network, to whom lacks the latest; up: some bits for each rota
 import numpy as np
 
 from laconic.aggregate import EVERY_AVERAGING
-from laconic.algorithm import Site, check_shape, on_client
+from laconic.algorithm import Site, on_client
 from laconic.algorithms.networks.coded_change import CodedChange
 from laconic.algorithms.networks.settings import check_bits
 from laconic.algorithms.networks.shared_vector import choose_seed
@@ -17,7 +17,7 @@ from laconic.algorithms.networks.weights import Client, Weights
 from laconic.networks import Spec, Training, Vector
 from laconic.networks.precision import read_normal, round_normal
 from laconic.networks.sketch import padded, rotate, unrotate
-from laconic.wire import Bits, Message
+from laconic.wire import Bits, Count, Message
 
 MAX_BITS = 4
 
@@ -25,7 +25,7 @@ MAX_BITS = 4
 class Rotated(Message, paper_bits={"scale": 32}, stateless=True):
     planes: Bits  # [bit, rotated entry] of the level's number, highest first
     scale: float  # of a level
-    n_examples: int
+    n_examples: Count
 
 
 class Eden(CodedChange):
@@ -45,9 +45,6 @@ class Eden(CodedChange):
     # ---------------------------------------------------------------- server
     def decode_change(self, reply: Rotated, spec: Spec, seed: int) -> Vector:
         return unrotate(read_normal(reply.planes, reply.scale), self.part(spec).size, seed)
-
-    def check_reply(self, spec: Spec, message: Weights, reply: Rotated) -> None:
-        check_shape("planes", reply.planes, (self.bits, padded(self.part(spec).size)))
 
     def largest_up(self, spec: Spec) -> Rotated:
         return Rotated(np.zeros((self.bits, padded(self.part(spec).size)), np.bool_), 0.1, 0)

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING
-from laconic.algorithm import Site, check_shape, on_client
+from laconic.algorithm import Site, on_client
 from laconic.algorithms.networks.coded_change import CodedChange
 from laconic.algorithms.networks.settings import check_bits
 from laconic.algorithms.networks.weights import Client, Weights
 from laconic.algorithms.settings import check_share
 from laconic.networks import Network, Spec, Training, Vector, cross_entropy
 from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, layer_lengths, mean_sizes, pass_back
-from laconic.networks.sgd import descend, draw_batches, open_network, push_back, take_some
+from laconic.networks.sgd import descend, draw_batches, open_network, push_back, take_some, unless_diverged
 from laconic.networks.sketch import as_numbers
-from laconic.wire import Bits, Floats, Message
+from laconic.wire import Bits, Count, Floats, Message
 
 SPEED = 6.0  # rho: sizes are exp(rho * what is learned), times the first
 
@@ -28,7 +28,7 @@ SPEED = 6.0  # rho: sizes are exp(rho * what is learned), times the first
 class BinaryChange(Message, paper_bits={"sizes": 32}, stateless=True):
     signs: Bits  # [weight] True for +1
     sizes: Floats  # [layer] alpha: what a sign is worth
-    n_examples: int
+    n_examples: Count
 
 
 class FedBAT(CodedChange):
@@ -46,10 +46,6 @@ class FedBAT(CodedChange):
     # ---------------------------------------------------------------- server
     def decode_change(self, reply: BinaryChange, spec: Spec, seed: int) -> Vector:
         return as_numbers(reply.signs) * np.repeat(reply.sizes, layer_lengths(nn.layout(spec)))
-
-    def check_reply(self, spec: Spec, message: Weights, reply: BinaryChange) -> None:
-        check_shape("signs", reply.signs, (self.part(spec).size,))
-        check_shape("sizes", reply.sizes, layer_lengths(nn.layout(spec)).shape)
 
     def largest_up(self, spec: Spec) -> BinaryChange:
         n_layers = len(layer_lengths(nn.layout(spec)))
@@ -89,5 +85,6 @@ class FedBAT(CodedChange):
             learned -= self.training.rate * SPEED * sizes * for_sizes  # the chain rule through exp
             sizes = np.clip(first_sizes * np.exp(SPEED * learned), SMALLEST, LARGEST).astype(np.float32)
         site.note(train_loss=total / max(n_turns - n_warm, 1))
-        network.vector = module.vector()
+        network.vector = unless_diverged(module.vector(), network.vector)
+        sizes = np.nan_to_num(sizes, nan=SMALLEST)
         return draw_signs(change, np.repeat(sizes, lengths), site.rng), sizes

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Fleet, Site, Task, expect_shapes, on_client
+from laconic.algorithm import Fleet, Site, Task, expect_like, on_client
 from laconic.algorithms.networks import critical
 from laconic.algorithms.networks.critical import Client, CriticalParameters, Server, Start
 from laconic.algorithms.networks.settings import choose_spec
@@ -45,15 +45,18 @@ class FedCAC(CriticalParameters):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         starts = {client: server.starts.pop(client, critical.STAY) for client in fleet.sampled}
-        due = (self.part(server.spec).size,)
-        self.merge(server, fleet.ask(self.train, starts, check=expect_shapes(mask=due, values=due)), fleet)
+        expected = expect_like(self.largest_up(server.spec), most=nn.LARGEST)
+        self.merge(server, fleet.ask(self.train, starts, expect=expected), fleet)
 
     def costliest_round(self, task: Task) -> list[Message]:
         """However many are critical, values come to the number of parameters."""
-        n_values = self.part(choose_spec(task, self.training)).size
-        up, down = (np.zeros(n_values, DTYPES[kept]) for kept in (self.training.up, self.training.down))
-        mask = np.zeros(n_values, np.bool_)
-        return [Start(0, down[:0], n_values, mask, down), Upload(mask, up)]
+        up = self.largest_up(choose_spec(task, self.training))
+        down = up.values.astype(DTYPES[self.training.down])
+        return [Start(0, down[:0], down.size, up.mask, down), up]
+
+    def largest_up(self, spec: Spec) -> Upload:
+        n_values = self.part(spec).size
+        return Upload(np.zeros(n_values, np.bool_), np.zeros(n_values, DTYPES[self.training.up]))
 
     # ---------------------------------------------------------------- client
     @on_client

@@ -7,6 +7,7 @@ sent    both ways: the common network, each layer by as many singular values as 
         rises from round to round
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from laconic.algorithms.networks.settings import check_networks, choose_spec
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.duet import Answers, diverge, fit_both
 from laconic.networks.lowrank import Thin, check_thin, fill_out, thin_out
-from laconic.wire import Floats, Ints, Message
+from laconic.wire import Count, Due, Expected, Floats, Ints, Message, UpTo
 
 LEAST_LOSS = 1e-6
 
@@ -38,7 +39,7 @@ class Common(Message, paper_bits={"ranks": 0}, stateless=True):
 class Sent(Message, paper_bits={"ranks": 0, "n_examples": 0}, stateless=True):
     ranks: Ints
     values: Floats
-    n_examples: int
+    n_examples: Count
 
 
 @dataclass
@@ -87,6 +88,7 @@ class FedKD(Algorithm):
         replies = fleet.ask(
             self.train,
             dict.fromkeys(fleet.sampled, common),
+            expect=self.expect_sent(server.spec),
             check=lambda _, reply: check_thin(Thin(reply.ranks, reply.values), layout, part),
         )
         server.vector = self.merge(server.spec, replies.values(), fleet.averaging)
@@ -97,6 +99,12 @@ class FedKD(Algorithm):
         vectors = [fill_out(Thin(reply.ranks, reply.values), layout, part) for reply in replies]
         return average(vectors, [reply.n_examples for reply in replies], averaging).astype(np.float32)
 
+    def expect_sent(self, spec: Spec) -> Expected:
+        """Thin matrices are never more than the full ones; what is thin may be long where the full one is not."""
+        _, largest = self.costliest_round_of(spec)
+        values = Due((UpTo(largest.values.size),), nn.LARGEST * math.sqrt(largest.values.size), item_bytes=4)
+        return {"ranks": Due(largest.ranks.shape, largest.values.size), "values": values}
+
     def energy(self, round: int) -> float:
         return self.first_energy + (self.last_energy - self.first_energy) * min(round / self.rising_rounds, 1.0)
 
@@ -105,10 +113,12 @@ class FedKD(Algorithm):
         check_networks(task, self.training, self.models, self.n_features)
 
     def costliest_round(self, task: Task) -> list[Message]:
-        spec = self.common_spec(task)
+        return [*self.costliest_round_of(self.common_spec(task))]
+
+    def costliest_round_of(self, spec: Spec) -> tuple[Common, Sent]:
         vector = nn.start_vector(spec, self.training.init_seed)[self.part(spec).mask]
         ranks = np.zeros(len(nn.layout(spec).pieces), np.int64)
-        return [Common(ranks, vector), Sent(ranks, vector, 1)]
+        return Common(ranks, vector), Sent(ranks, vector, 1)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:

@@ -10,7 +10,6 @@ sent    down: the body, to whom lacks the latest, the prototypes, a head; up: th
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from laconic.algorithms.settings import check_at_least
 from laconic.networks import Batch, Part, Spec, Training, Vector
 from laconic.networks.gaussians import class_means, find_spread
 from laconic.networks.means import least_on_simplex
-from laconic.wire import Bits, Floats, Ints, Message
+from laconic.wire import Bits, CountArray, Due, Expected, Floats, Message, UpTo
 
 LEAST_WEIGHT = 1e-3  # of a head in a mixture
 
@@ -39,7 +38,7 @@ class Lesson(Weights, stateless=True):
 
 class Report(Update, stateless=True):
     head: Floats  # [entry of the head]
-    counts: Ints  # [class] examples
+    counts: CountArray  # [class] examples
     prototypes: Floats  # [class with examples, feature] mean features after training
     signature: Floats  # [class with examples, feature] mean features before it, times the class's share (h)
     spread: float  # how far the mean feature of so many examples may be off (v)
@@ -81,7 +80,8 @@ class FedPAC(SharedVector):
         known = (is_known, server.prototypes[is_known]) if is_known.any() else (None, None)
         latest, nothing = (Lesson(*packed, *known) for packed in (self.pack_latest(server), NO_NEWS.packed))
         lessons = server.shared.offer(fleet.sampled, latest, nothing)
-        reports = fleet.ask(self.train, lessons, check=partial(self.check_reply, server.spec))
+        expected = self.expect_reply(server.spec)
+        reports = fleet.ask(self.train, lessons, expect=expected, check=check_report)
         self.merge(server, reports, fleet.round)
         self.merge_prototypes(server, list(reports.values()))
         fleet.ask(self.install_head, self.mix_heads(reports), at_least=0)
@@ -108,13 +108,10 @@ class FedPAC(SharedVector):
             mixed[client] = Head((weights @ heads / weights.sum()).astype(np.float32))
         return mixed
 
-    def check_reply(self, spec: Spec, message: Lesson, reply: Report) -> None:
-        super().check_reply(spec, message, reply)
-        check_shape("head", reply.head, (count_head(spec),))
-        check_shape("counts", reply.counts, (spec.n_classes,))
-        n_held = int(np.count_nonzero(reply.counts > 0))
-        for name in ("prototypes", "signature"):
-            check_shape(name, getattr(reply, name), (n_held, nn.count_head_inputs(spec)))
+    def expect_reply(self, spec: Spec) -> Expected:
+        rows = Due((UpTo(spec.n_classes), nn.count_head_inputs(spec)), nn.LARGEST, item_bytes=4)
+        spread = Due((), nn.LARGEST**2)
+        return {**super().expect_reply(spec), "prototypes": rows, "signature": rows, "spread": spread}
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = self.choose_spec(task)
@@ -178,3 +175,9 @@ def fill_signature(report: Report) -> NDArray[np.float64]:
     whole = np.zeros((len(report.counts), report.signature.shape[1]))
     whole[report.counts > 0] = report.signature
     return whole.ravel()
+
+
+def check_report(_: Lesson, report: Report) -> None:
+    n_held = int(np.count_nonzero(report.counts))
+    for name in ("prototypes", "signature"):
+        check_shape(name, getattr(report, name), (n_held, report.prototypes.shape[1]))

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import ClientId, Coded, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithm import ClientId, Coded, Fleet, Site, Task, on_client
 from laconic.algorithms.networks import critical
 from laconic.algorithms.networks.critical import Client, CriticalParameters, Start
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import Network, Part, Spec, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, count_due, pick_share
-from laconic.wire import Message, Sparse
+from laconic.wire import Due, Message, Sparse, UpTo
 
 LARGEST_HALF = 65504.0
 
@@ -65,18 +65,19 @@ class FedPURIN(CriticalParameters):
     def run_round(self, server: Server, fleet: Fleet) -> None:
         starts = {client: server.starts.pop(client, critical.STAY) for client in fleet.sampled}
         sent = {client: server.sent.pop(client, None) for client in fleet.sampled}
-        due = (self.part(server.spec).size,)
+        n_kept, up = self.count_kept(server.spec), np.dtype(DTYPES[self.training.up])
+        entries = Due((self.part(server.spec).size,), nn.LARGEST, UpTo(n_kept), up.itemsize)
         uploads = fleet.ask(
             self.train,
             starts,
-            check=lambda _, reply: check_shape("entries", reply.mask, due),
-            against=lambda client: self.expect(server.spec, sent[client], starts[client]),
+            expect={"entries": entries},
+            against=lambda client: self.foresee(server.spec, sent[client], starts[client]),
         )
         self.merge(server, uploads, fleet)
         server.sent |= uploads
         fleet.note(kept=float(np.mean([up.entries.values.size / up.entries.mask.size for up in uploads.values()])))
 
-    def expect(self, spec: Spec, sent: Critical | None, start: Start) -> Critical:
+    def foresee(self, spec: Spec, sent: Critical | None, start: Start) -> Critical:
         """What a client goes on from, if all it sent came: its next upload is coded against that."""
         if sent is None or start.values is None:
             return self.tell_all(self.part(spec).take(nn.start_vector(spec, self.training.init_seed)))
@@ -88,12 +89,16 @@ class FedPURIN(CriticalParameters):
         """Every other client may send other entries, so a start may have as many as all together send."""
         spec = choose_spec(task, self.training)
         part = self.part(spec)
-        n_kept = sum(count_due(place.stop - place.start, self.keep) for place in critical.list_places(spec, part))
+        n_kept = self.count_kept(spec)
         n_others = min(part.size - n_kept, (task.n_clients - 1) * n_kept)
         up, down = (DTYPES[kept] for kept in (self.training.up, self.training.down))
         mask = np.arange(part.size) < n_kept
         start = Start(0, np.zeros(n_kept, down), 0, mask, np.zeros(n_others, down))
         return [start, Critical(Sparse(mask, np.zeros(n_kept, up)))]
+
+    def count_kept(self, spec: Spec) -> int:
+        """Entries that a client sends at most."""
+        return sum(count_due(p.stop - p.start, self.keep) for p in critical.list_places(spec, self.part(spec)))
 
     # ---------------------------------------------------------------- client
     @on_client

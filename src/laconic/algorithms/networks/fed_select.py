@@ -23,7 +23,7 @@ from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, count_due, pick_highest
-from laconic.wire import Bits, Floats, Message
+from laconic.wire import Bits, Due, Floats, Message, UpTo
 
 
 class Shared(Message, stateless=True):
@@ -80,7 +80,10 @@ class FedSelect(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         told = {client: self.tell(server, client) for client in fleet.sampled}
-        updates = fleet.ask(self.train, told, check=partial(check_update, server.vector.size))
+        n_entries, item_bytes = server.vector.size, np.dtype(DTYPES[self.training.up]).itemsize
+        values = Due((UpTo(n_entries),), nn.LARGEST, item_bytes=item_bytes)
+        expected = {"is_own": Due((n_entries,), may_lack=True), "values": values}
+        updates = fleet.ask(self.train, told, expect=expected, check=partial(check_update, n_entries))
         for client, update in updates.items():
             if update.is_own is not None:
                 server.is_own[client] = update.is_own
@@ -182,7 +185,6 @@ class FedSelect(Algorithm):
 def check_update(n_entries: int, told: Shared, update: Update) -> None:
     n_shared = n_entries if told.values is None else told.values.size
     if update.is_own is not None:
-        check_shape("is_own", update.is_own, (n_entries,))
         n_shared = n_entries - int(np.count_nonzero(update.is_own))
     check_shape("values", update.values, (n_shared,))
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.aggregate import Averaging
-from laconic.algorithm import ClientId, Site, check_shape, on_client
+from laconic.algorithm import ClientId, Site, on_client
 from laconic.algorithms.networks.coded_change import CodedChange
 from laconic.algorithms.networks.settings import check_bits
 from laconic.algorithms.networks.weights import Client, Server, Weights
@@ -21,13 +21,13 @@ from laconic.algorithms.settings import check_at_least
 from laconic.networks import Spec, Training, Vector
 from laconic.networks.selection import keep_largest
 from laconic.networks.sketch import Sketch, as_numbers, signs
-from laconic.wire import Bits, Message
+from laconic.wire import Bits, Count, Message
 
 
 class Measured(Message, stateless=True):
     signs: Bits  # [row] of the sketch of the entries kept
     length: float  # of these entries, as a vector
-    n_examples: int
+    n_examples: Count
 
 
 class OBCSAA(CodedChange):
@@ -55,9 +55,6 @@ class OBCSAA(CodedChange):
         made_out = make_out(self.sketch(n_weights, round), measured, self.count(n_weights), self.iterations)
         server.shared.acknowledge(replies)
         server.shared.move((length * made_out).astype(np.float64))
-
-    def check_reply(self, spec: Spec, message: Weights, reply: Measured) -> None:
-        check_shape("signs", reply.signs, (self.sketch(self.part(spec).size, 0).n_rows,))
 
     def largest_up(self, spec: Spec) -> Measured:
         return Measured(np.zeros(self.sketch(self.part(spec).size, 0).n_rows, np.bool_), 0.1, 0)

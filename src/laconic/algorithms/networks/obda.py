@@ -16,12 +16,12 @@ from torch import Tensor
 
 from laconic import networks as nn
 from laconic.aggregate import majority
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, expect_shapes, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.networks import Network, Training, Vector
 from laconic.networks.sketch import as_numbers, signs
-from laconic.wire import Bits, Floats, Message
+from laconic.wire import Bits, Count, Due, Floats, Message
 
 MAX_MISSED = 31  # beyond that many bits for a weight, the weight itself is no longer
 
@@ -36,7 +36,7 @@ class Missed(Message, paper_bits={"weights": 32}, stateless=True):
 
 class Gradient(Message):
     signs: Bits  # [weight] True for +1
-    n_examples: int
+    n_examples: Count
 
 
 @dataclass
@@ -67,8 +67,8 @@ class OBDA(Algorithm):
         return Server(nn.start_vector(spec, self.training.init_seed)[: nn.layout(spec).n_trained])
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        missed, check = tell_missed(server, fleet.sampled), expect_shapes(signs=server.weights.shape)
-        gradients = fleet.ask(self.train, missed, check=check)
+        expected = {"signs": Due(server.weights.shape)}
+        gradients = fleet.ask(self.train, tell_missed(server, fleet.sampled), expect=expected)
         server.acknowledge(gradients)
         sizes = [gradient.n_examples for gradient in gradients.values()]
         vote = majority([gradient.signs for gradient in gradients.values()], sizes)

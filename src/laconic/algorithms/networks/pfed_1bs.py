@@ -17,12 +17,12 @@ from torch import Tensor
 
 from laconic import networks as nn
 from laconic.aggregate import majority
-from laconic.algorithm import Algorithm, Fleet, Site, Task, expect_shapes, on_client
+from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Spec, Training
 from laconic.networks.sketch import Sketch, as_numbers, signs
-from laconic.wire import Bits, Message
+from laconic.wire import Bits, Count, Due, Message
 
 Signs = NDArray[np.bool_]
 
@@ -33,7 +33,7 @@ class Consensus(Message):
 
 class Sketched(Message):
     signs: Bits  # [row] of the client's network
-    n_examples: int
+    n_examples: Count
 
 
 @dataclass
@@ -70,9 +70,9 @@ class PFed1BS(Algorithm):
         return Server(choose_spec(task, self.training))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        check = expect_shapes(signs=(self.sketch(server.spec, fleet.round).n_rows,))
+        expected = {"signs": Due((self.sketch(server.spec, fleet.round).n_rows,))}
         asked = dict.fromkeys(fleet.sampled, Consensus(server.consensus))
-        replies = fleet.ask(self.train, asked, check=check).values()
+        replies = fleet.ask(self.train, asked, expect=expected).values()
         server.consensus = majority([reply.signs for reply in replies], [reply.n_examples for reply in replies])
 
     def costliest_round(self, task: Task) -> list[Message]:

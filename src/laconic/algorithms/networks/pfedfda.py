@@ -12,7 +12,6 @@ sent    down: body, means, covariance, to whom lacks the latest; up: the body's 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from laconic.algorithms.networks.weights import NO_NEWS, Update, Weights
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Part, Spec, Training, Vector, gaussians
 from laconic.networks.gaussians import MIN_EXAMPLES, Gaussians, count_rows, read_triangle, write_triangle
-from laconic.wire import Bits, Floats, Message
+from laconic.wire import Bits, Due, Expected, Floats, Message, UpTo
 
 LEAST_SHARE = 1e-4  # of a class that a client has no examples of
 
@@ -81,7 +80,7 @@ class PFedFDA(SharedVector):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         lessons = self.offer(server, fleet.sampled)
-        reports = fleet.ask(self.train, lessons, check=partial(self.check_reply, server.spec))
+        reports = fleet.ask(self.train, lessons, expect=self.expect_reply(server.spec), check=check_report)
         self.merge(server, reports, fleet.round)
         n_examples = max(sum(report.n_examples for report in reports.values()), 1)
         means, triangle = np.zeros(server.means.shape), np.zeros(write_triangle(server.covariance).size)
@@ -99,12 +98,11 @@ class PFedFDA(SharedVector):
         latest = Lesson(*self.pack_latest(server), server.means, write_triangle(server.covariance))
         return server.shared.offer(clients, latest, Lesson(*NO_NEWS.packed, None, None))
 
-    def check_reply(self, spec: Spec, message: Lesson, reply: Report) -> None:
-        super().check_reply(spec, message, reply)
+    def expect_reply(self, spec: Spec) -> Expected:
         n_classes, n_features = nn.layout(spec).linear_head
-        check_shape("has_mean", reply.has_mean, (n_classes,))
-        check_shape("means", reply.means, (int(np.count_nonzero(reply.has_mean)), n_features))
-        check_shape("triangle", reply.triangle, (n_features * (n_features + 1) // 2,))
+        means = Due((UpTo(n_classes), n_features), nn.LARGEST, item_bytes=4)
+        triangle = Due((n_features * (n_features + 1) // 2,), nn.LARGEST**2, item_bytes=4)
+        return {**super().expect_reply(spec), "means": means, "triangle": triangle}
 
     def costliest_round(self, task: Task) -> list[Message]:
         spec = self.choose_spec(task)
@@ -171,3 +169,7 @@ def write_head(network: Network, known: Gaussians, shares: NDArray[np.float64]) 
     weights, biases = gaussians.linear_classifier(known, shares)
     network.vector = network.vector.copy()
     network.vector[network.layout.n_body : network.layout.n_trained] = np.concatenate([weights.ravel(), biases])
+
+
+def check_report(_: Lesson, report: Report) -> None:
+    check_shape("means", report.means, (int(np.count_nonzero(report.has_mean)), report.means.shape[1]))

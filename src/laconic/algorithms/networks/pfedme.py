@@ -45,7 +45,8 @@ class PFedMe(TwoNetworks):
                 module.gradient.add_(module.weights - copy, alpha=self.pull)
                 sgd.descend(module.weights, module.gradient, speed, training)
             copy.add_(module.weights - copy, alpha=self.outer_rate * self.pull)
-        own.vector = module.vector()
-        network.vector = own.vector.copy()  # it has the same statistics, for it saw the same examples
-        network.vector[: len(copy)] = copy.numpy()
+        own.vector = sgd.unless_diverged(module.vector(), own.vector)
+        vector = own.vector.copy()  # it has the same statistics, for it saw the same examples
+        vector[: len(copy)] = copy.numpy()
+        network.vector = sgd.unless_diverged(vector, network.vector)
         network.log_prior = own.log_prior

@@ -7,12 +7,11 @@ sent    down: the vector, to whom lacks the latest; up: its change
 
 A method says which part of the network the vector is (`part`; the rest is the client's own) and how a client trains
 (`fit`). A method whose clients keep or send more than that has its own `start_client` or `train`; one that sends no
-plain change also has its own `decode_change`, `check_reply` and `largest_up`.
+plain change also has its own `decode_change` and `largest_up`, after which its replies are checked.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,11 +19,11 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, expect_like, on_client
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.algorithms.networks.weights import NO_NEWS, Client, Server, Shared, Twofold, Update, Weights
 from laconic.networks import Network, Packed, Part, Spec, Training, Vector
-from laconic.wire import Message
+from laconic.wire import Expected, Message
 
 Tested = Literal["averaged", "trained"]  # a client is tested with the latest mean, or with what it made of the last
 
@@ -53,10 +52,9 @@ class SharedVector(Algorithm):
         """[entry of the part]; seed: see choose_seed."""
         return nn.unpack(reply.packed, self.part(spec).row_starts)
 
-    def check_reply(self, spec: Spec, message: Any, reply: Any) -> None:
-        """ValueError if no honest client could have sent it."""
-        part = self.part(spec)
-        nn.check_packed(reply.packed, part.row_starts, part.size)
+    def expect_reply(self, spec: Spec) -> Expected:
+        """What any honest client's reply is like."""
+        return expect_like(self.largest_up(spec), most=nn.LARGEST)
 
     def largest_up(self, spec: Spec) -> Message:
         return Update(*self.pack_change(self.start_shared(spec).vector, spec), n_examples=0)
@@ -74,7 +72,7 @@ class SharedVector(Algorithm):
 
     def run_round(self, server: Any, fleet: Fleet) -> None:
         offered = server.shared.offer(fleet.sampled, Weights(*self.pack_latest(server)), NO_NEWS)
-        replies = fleet.ask(self.train, offered, check=partial(self.check_reply, server.spec))
+        replies = fleet.ask(self.train, offered, expect=self.expect_reply(server.spec))
         self.merge(server, replies, fleet.round, fleet.averaging)
 
     def merge(self, server: Any, replies: Mapping[ClientId, Any], round: int, averaging: Averaging = "mean") -> None:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, average
-from laconic.algorithm import Algorithm, Fleet, Site, Task, expect_shapes, on_client
+from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least
 from laconic.networks import Network, Training, Vector
 from laconic.networks.precision import DTYPES
-from laconic.networks.sgd import batches, descend, open_network, push_back
+from laconic.networks.sgd import batches, descend, open_network, push_back, unless_diverged
 from laconic.networks.thresholds import count_rows, cut_out, find_kept, pull_thresholds, shift_weights
-from laconic.wire import EMPTY, Floats, Message
+from laconic.wire import EMPTY, Due, Floats, Message
 
 
 class Thresholds(Message):
@@ -60,8 +60,8 @@ class SpaFL(Algorithm):
         return Server(np.zeros(count_rows(choose_spec(task, self.training)), np.float32))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        check = expect_shapes(values=server.thresholds.shape)
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), check=check)
+        expected = {"values": Due(server.thresholds.shape, nn.LARGEST, item_bytes=4)}
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), expect=expected)
         sent = [reply.values.astype(np.float64) for reply in replies.values()]
         server.thresholds = average(sent, [1] * len(sent), fleet.averaging).astype(np.float32)
         news = Thresholds(server.thresholds.astype(DTYPES[self.training.down]))
@@ -117,6 +117,5 @@ class SpaFL(Algorithm):
             gradient.mul_(torch.clamp(self.clip / (gradient.norm() + 1e-6), max=1.0))
             descend(trained, gradient, speed, settings)
         module.weights.copy_(trained[:n_weights])
-        network.vector = module.vector()
-        found: Vector = trained[n_weights:].numpy()
-        return found
+        network.vector = unless_diverged(module.vector(), network.vector)
+        return unless_diverged(trained[n_weights:].numpy(), start)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from laconic import networks as nn
 from laconic.algorithms.broadcast import Broadcast
 from laconic.networks import Network, Packed, Part, Spec, Vector
-from laconic.wire import Floats, Ints, Message
+from laconic.wire import Count, Floats, Ints, Message
 
 
 class Weights(Message, paper_bits={"exact": 32}, stateless=True):
@@ -37,7 +37,7 @@ class Update(Message, paper_bits={"exact": 32, "n_examples": 0}, stateless=True)
     exact: Floats | None
     levels: Ints | None
     scales: Floats | None
-    n_examples: int
+    n_examples: Count
 
     @property
     def packed(self) -> Packed:

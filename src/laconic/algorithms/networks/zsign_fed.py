@@ -12,20 +12,20 @@ from typing import Literal
 import numpy as np
 
 from laconic.aggregate import EVERY_AVERAGING
-from laconic.algorithm import Site, check_shape, on_client
+from laconic.algorithm import Site, on_client
 from laconic.algorithms.networks.coded_change import CodedChange
 from laconic.algorithms.networks.settings import check_bits
 from laconic.algorithms.networks.weights import Client, Weights
 from laconic.networks import Spec, Training, Vector
 from laconic.networks.sketch import as_numbers, signs
-from laconic.wire import Bits, Message
+from laconic.wire import Bits, Count, Message
 
 WORTH = {"normal": math.sqrt(math.pi / 2), "uniform": 1.0}  # of a sign, for small changes, in units of the noise
 
 
 class Signs(Message, stateless=True):
     signs: Bits  # [weight] of the change, True for +1
-    n_examples: int
+    n_examples: Count
 
 
 class ZSignFed(CodedChange):
@@ -45,9 +45,6 @@ class ZSignFed(CodedChange):
     # ---------------------------------------------------------------- server
     def decode_change(self, reply: Signs, spec: Spec, seed: int) -> Vector:
         return np.float32(self.training.rate * self.noise * WORTH[self.shape]) * as_numbers(reply.signs)
-
-    def check_reply(self, spec: Spec, message: Weights, reply: Signs) -> None:
-        check_shape("signs", reply.signs, (self.part(spec).size,))
 
     def largest_up(self, spec: Spec) -> Signs:
         return Signs(np.zeros(self.part(spec).size, np.bool_), 0)

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from laconic import linear
 from laconic.aggregate import Averaging, clip_long
-from laconic.algorithm import ClientId, Fleet, Site, Task, check_shape, on_client
+from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape
 from laconic.algorithms.tsetlin.own_model import build_own, find_classes, train_own
 from laconic.algorithms.tsetlin.pool import Clauses, Offer, empty_pool, list_largest, plan_telling
 from laconic.algorithms.tsetlin.pool_server import PoolServer
 from laconic.algorithms.tsetlin.pooled_model import BLENDS, PooledModel, start_pooled
-from laconic.wire import EMPTY, Bits, Ints, Message
+from laconic.wire import EMPTY, Bits, CountArray, Due, Expected, Ints, Message
 
 
 class Head(Message):
@@ -40,7 +40,13 @@ class Change(Message):
     holds: Bits | None  # [class] those held now; None: those that the head has rows of
     rows: Ints  # as the head's
     exponents: Ints
-    n_right: Ints  # [blend] validation examples guessed right with each of BLENDS
+    n_right: CountArray  # [blend] validation examples guessed right with each of BLENDS
+
+
+def expect_change(head: Head) -> Expected:
+    fields = {"rows": head.rows, "exponents": head.exponents}
+    same = {name: Due(array.shape, item_bytes=array.itemsize) for name, array in fields.items()}
+    return same | {"holds": Due(head.holds.shape, may_lack=True), "n_right": Due((len(BLENDS),))}
 
 
 class ClausePool(MachineMethod):
@@ -87,7 +93,8 @@ class ClausePool(MachineMethod):
             return
         members, now = server.members, fleet.round
         due = [client for client in fleet.sampled if members.is_due(client, now, self.refresh_every)]
-        offers = fleet.ask(self.offer, dict.fromkeys(due, EMPTY), at_least=0, check=server.check_offer)
+        asked_first, expected = dict.fromkeys(due, EMPTY), server.expect_offer(self.n_offered)
+        offers = fleet.ask(self.offer, asked_first, at_least=0, expect=expected, check=server.check_offer)
         for client, offer in offers.items():
             server.take_offer(client, offer, round=now, refresh_every=self.refresh_every)
         known = [client for client in fleet.sampled if client not in due or client in offers]
@@ -96,7 +103,7 @@ class ClausePool(MachineMethod):
         for client in fleet.ask(self.take_clauses, news, at_least=0):
             server.mark_told(client, news[client])
         heads = {client: self.tell_head(server, client) for client in asked}
-        changes = fleet.ask(self.improve, heads, at_least=0, check=self.check_change)
+        changes = fleet.ask(self.improve, heads, at_least=0, expect=expect_change, check=self.check_change)
         self.merge(server, changes, fleet.averaging)
         for client, change in changes.items():
             members.hear(client, now, change.n_right, change.holds)
@@ -109,11 +116,6 @@ class ClausePool(MachineMethod):
         return Head(holds, None if slots.all() else slots, rows, exponents, server.blend)
 
     def check_change(self, head: Head, change: Change) -> None:
-        if change.holds is not None:
-            check_shape("holds", change.holds, head.holds.shape)
-        check_shape("rows", change.rows, head.rows.shape)
-        check_shape("exponents", change.exponents, head.exponents.shape)
-        check_shape("n_right", change.n_right, (len(BLENDS),))
         linear.check_quantised(change.rows, change.exponents, self.limits.change)
 
     def merge(self, server: PoolServer, changes: Mapping[ClientId, Change], averaging: Averaging = "mean") -> None:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average_weights, find_donors, highest, unite_states
-from laconic.algorithm import ClientId, Fleet, Site, Task, check_shape, on_client
-from laconic.algorithms.tsetlin.machines import Merged, held_out, paper_state_bits, resize
+from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
+from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, Merged, held_out, paper_state_bits, resize
 from laconic.algorithms.tsetlin.splitting import SplitMethod
 from laconic.algorithms.tsetlin.two_machines import Classes, Sums, TwoMachines
-from laconic.wire import Bits, Ints, Message
+from laconic.wire import Bits, Count, CountArray, Due, Ints, Message, Share
 
 
 class Order(Message):
@@ -30,9 +30,9 @@ class Order(Message):
 
 class Update(Message, paper_bits={"weights": 32, "per_class": 0}):
     weights: Ints  # [class, clause]
-    n_examples: int
-    accuracy: float  # on examples set aside
-    per_class: Ints | None  # examples; left out where masked weights tell all that is needed
+    n_examples: Count
+    accuracy: Share  # on examples set aside
+    per_class: CountArray | None  # examples; left out where masked weights tell all that is needed
 
     def find_held(self) -> Classes:
         """[class] that the client has examples of; masked weights tell, for others never fall below 1."""
@@ -55,11 +55,6 @@ class Server:
     similarity: float = 0.0  # of the clients that last took part in a reference round
     accuracy: dict[ClientId, float] = field(default_factory=dict)  # when last heard of
 
-    def check_update(self, order: Order, update: Update) -> None:
-        check_shape("weights", update.weights, (self.task.n_classes, order.n_shared))
-        if update.per_class is not None:
-            check_shape("per_class", update.per_class, (self.task.n_classes,))
-
 
 class CSpFedTM(SplitMethod):
     name = "cs-pfedtm"
@@ -74,6 +69,11 @@ class CSpFedTM(SplitMethod):
     present_only: bool = True  # clients predict classes they hold; else a masked class beats all that are negative
     gate: bool = False  # a client uses the shared machine only if that helps on its examples set aside
 
+    @property
+    def tells_counts(self) -> bool:
+        """Else masked weights tell all that is needed."""
+        return self.donors == "samples" or not self.mask
+
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         server = Server(task, None, np.zeros(task.n_classes, np.bool_))
@@ -85,7 +85,9 @@ class CSpFedTM(SplitMethod):
             self.split(server, fleet)
         n_shared = server.shared.n_clauses if server.shared else 0
         self.note_split(server.task, fleet, n_shared, server.similarity)
-        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)), check=server.check_update)
+        weights = Due((server.task.n_classes, n_shared), LARGEST_VOTE)
+        expected = {"weights": weights, "per_class": Due((server.task.n_classes,)) if self.tells_counts else None}
+        replies = fleet.ask(self.train, dict.fromkeys(fleet.sampled, Order(n_shared)), expect=expected)
         if server.shared is None:
             return
         updates = {client: reply for client, reply in replies.items() if reply is not None}
@@ -96,7 +98,7 @@ class CSpFedTM(SplitMethod):
         sent = fleet.ask(
             self.give_states,
             orders,
-            check=lambda order, reply: check_shape("states", reply.states, before[order.classes].shape),
+            expect=lambda order: {"states": Due(before[order.classes].shape)},
         )
         server.accuracy |= {client: update.accuracy for client, update in updates.items()}
         self.merge_weights(server, server.shared, list(updates.values()), fleet.averaging)
@@ -159,9 +161,10 @@ class CSpFedTM(SplitMethod):
         accuracy = self.mask_and_judge(client, site)
         if not order.n_shared:
             return None
-        tells_counts = self.donors == "samples" or not self.mask
         half = float(np.float16(accuracy))  # three bytes on the wire; fine enough to rank by
-        return Update(client.machines["shared"].weights, len(site.train.y), half, per_class if tells_counts else None)
+        return Update(
+            client.machines["shared"].weights, len(site.train.y), half, per_class if self.tells_counts else None
+        )
 
     @on_client
     def give_states(self, client: TwoMachines, wanted: Wanted, site: Site) -> States:

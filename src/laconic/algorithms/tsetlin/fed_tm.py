@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average_weights, find_donors, unite_states
-from laconic.algorithm import ClientId, Fleet, Site, Task, check_shape, on_client
-from laconic.algorithms.tsetlin.machines import Merged, MergedMethod, classify, paper_state_bits
-from laconic.wire import EMPTY, Bits, Ints, Message
+from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
+from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, Merged, MergedMethod, classify, paper_state_bits
+from laconic.wire import EMPTY, Bits, CountArray, Due, Expected, Ints, Message
 
 
 class Holdings(Message, paper_bits={"per_class": 0}):
-    per_class: Ints  # [class] training examples
+    per_class: CountArray  # [class] training examples
 
 
 class Order(Message, paper_bits={"send_states": 0}):
@@ -31,7 +31,7 @@ class Order(Message, paper_bits={"send_states": 0}):
 class Update(Message, paper_bits={"weights": 32, "states": paper_state_bits, "per_class": 0}):
     weights: Ints  # [class, clause]
     states: Bits | None  # [class asked for, clause, literal]
-    per_class: Ints
+    per_class: CountArray
 
 
 @dataclass
@@ -41,14 +41,10 @@ class Server:
     is_merged: NDArray[np.bool_]  # [class] once in any round
     holdings: dict[ClientId, Ints] = field(default_factory=dict)  # [class] examples
 
-    def check_holdings(self, _: Message, reply: Holdings | Update) -> None:
-        check_shape("per_class", reply.per_class, self.is_merged.shape)
-
-    def check_update(self, order: Order, update: Update) -> None:
-        self.check_holdings(order, update)
-        check_shape("weights", update.weights, self.weights.shape)
-        if order.send_states.any() or update.states is not None:
-            check_shape("states", update.states, self.states[order.send_states].shape)
+    def expect_update(self, order: Order) -> Expected:
+        states = Due(self.states[order.send_states].shape) if order.send_states.any() else None
+        counts, weights = Due(self.is_merged.shape), Due(self.weights.shape, LARGEST_VOTE)
+        return {"weights": weights, "states": states, "per_class": counts}
 
 
 @dataclass
@@ -71,11 +67,12 @@ class FedTM(MergedMethod):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         unknown = [client for client in fleet.sampled if client not in server.holdings]
-        told = fleet.ask(self.tell_holdings, dict.fromkeys(unknown, EMPTY), at_least=0, check=server.check_holdings)
+        counts = {"per_class": Due(server.is_merged.shape)}
+        told = fleet.ask(self.tell_holdings, dict.fromkeys(unknown, EMPTY), at_least=0, expect=counts)
         server.holdings |= {client: reply.per_class for client, reply in told.items()}
         wanted = self.choose_donors(server, fleet.sampled)
         orders = {client: Order(classes) for client, classes in wanted.items()}
-        updates = fleet.ask(self.train, orders, check=server.check_update)
+        updates = fleet.ask(self.train, orders, expect=server.expect_update)
         server.holdings |= {client: update.per_class for client, update in updates.items()}
         self.merge_weights(server, list(updates.values()), fleet.averaging)
         self.merge_states(server, {client: (wanted[client], update) for client, update in updates.items()})

@@ -20,6 +20,9 @@ def paper_state_bits(states: NDArray[np.bool_]) -> float:
     return float(32 * n_clauses * n_words)
 
 
+LARGEST_VOTE = 1 << 20  # that no clause's weight comes near: training ends where votes reach the threshold
+
+
 class Merged(Message, paper_bits={"weights": 32, "states": paper_state_bits}):
     weights: Ints  # [class, clause]
     states: Bits  # [class, clause, literal]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.algorithm import count_affordable
-from laconic.wire import Bits, Ints, Message
+from laconic.wire import Bits, Count, Ints, Message
 
 LEAST_TOLD = 20  # clauses a round; with fewer, a pool would take too long to arrive
 
@@ -17,8 +17,8 @@ class Offer(Message):
     clauses: Bits  # [clause, literal]
     scales: Ints  # [clause, 2] what is much for it, see tsetlin.clauses
     holds: Bits  # [class]
-    n_examples: int
-    n_val: int
+    n_examples: Count
+    n_val: Count
 
 
 class Clauses(Message):

@@ -12,7 +12,7 @@ from laconic.algorithm import ClientId, check_shape
 from laconic.algorithms.tsetlin.members import Member, Members
 from laconic.algorithms.tsetlin.pool import Clauses, Offer, Pool, choose_news, write_offer
 from laconic.tsetlin.clauses import MAX_SPREAD
-from laconic.wire import Message
+from laconic.wire import Due, Expected, Message, UpTo
 
 
 @dataclass
@@ -25,10 +25,13 @@ class PoolServer:
     blend: float = 1.0
     members: Members = field(default_factory=Members)
 
+    def expect_offer(self, n_offered: int) -> Expected:
+        n_classes, n_literals = len(self.head), self.pool.clauses.shape[1]
+        most = UpTo(n_offered * n_classes)
+        return {"clauses": Due((most, n_literals)), "scales": Due((most, 2), 127), "holds": Due((n_classes,))}
+
     def check_offer(self, _: Message, offer: Offer) -> None:
-        check_shape("clauses", offer.clauses, (len(offer.clauses), self.pool.clauses.shape[1]))
         check_shape("scales", offer.scales, (len(offer.clauses), 2))
-        check_shape("holds", offer.holds, (len(self.head),))
         if np.any((offer.scales < 0) | (offer.scales > np.array([127, MAX_SPREAD]))):
             raise ValueError(f"scales reach from {offer.scales.min(axis=0)} to {offer.scales.max(axis=0)}")
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from laconic import tsetlin as tm
 from laconic.aggregate import jaccard, mean_of_pairs
-from laconic.algorithm import Fleet, Site, Task, check_shape, count_affordable, on_client
+from laconic.algorithm import Fleet, Site, Task, count_affordable, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import MergedMethod, paper_clause_bytes
 from laconic.algorithms.tsetlin.two_machines import TwoMachines
-from laconic.wire import EMPTY, Bits, Message
+from laconic.wire import EMPTY, Bits, Due, Message
 
 
 class Reference(Message):
@@ -45,12 +45,12 @@ class SplitMethod(MergedMethod):
 
     def estimate_split(self, task: Task, fleet: Fleet, similarity: float) -> tuple[int, float]:
         """Clauses per class to share, and how alike clients are: as last time, if there are not two to compare."""
-        due = self.describe(self.build(task, self.n_reference)).used.shape
+        used = self.describe(self.build(task, self.n_reference)).used.shape
         replies = fleet.ask(
             self.train_reference,
             dict.fromkeys(fleet.sampled, EMPTY),
             at_least=0,
-            check=lambda _, reply: check_shape("used", reply.used, due),
+            expect={"used": Due(used)},
         )
         if len(replies) > 1:
             alike = jaccard([reply.used for reply in replies.values()])

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average
-from laconic.algorithm import Fleet, Site, Task, check_shape, on_client
-from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape, classify, held_out
-from laconic.wire import EMPTY, Ints, Message
+from laconic.algorithm import Fleet, Site, Task, on_client
+from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, MachineMethod, choose_shape, classify, held_out
+from laconic.wire import EMPTY, Due, Ints, Message
 
 
 class Vote(Message, paper_bits={"label": 8, "weights": 32}):
@@ -48,11 +48,11 @@ class TPFL(MachineMethod):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         def check_vote(_: Message, vote: Vote) -> None:
-            check_shape("weights", vote.weights, (self.n_clauses,))
             if not 0 <= vote.label < server.n_classes:
                 raise ValueError(f"label is {vote.label}, one from 0 to {server.n_classes - 1} was expected")
 
-        votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), check=check_vote)
+        expected = {"weights": Due((self.n_clauses,), LARGEST_VOTE)}
+        votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), expect=expected, check=check_vote)
         centres = self.merge(server, list(votes.values()), fleet.averaging)
         fleet.note(n_clusters=len(centres))
         fleet.ask(self.install, {client: centres[vote.label] for client, vote in votes.items()}, at_least=0)
