@@ -125,7 +125,7 @@ def decode(
         raise WireError(f"version {version}; this end speaks version {VERSION}")
     if on_base and base is None:
         raise WireError(f"this {cls.__name__} was coded against an earlier one; pass that as base")
-    body = data[:-n_check]
+    body = memoryview(data)[:-n_check]
     if data[-n_check:] != checksum(cls, body, base if on_base else None):
         raise WireError(f"checksum fails: damaged, no {cls.__name__}, or coded against another base")
     if flags >> len(names):
@@ -201,7 +201,7 @@ def allowance(n_bytes: int) -> int:
     return FREE_BYTES + PAID_BYTES * n_bytes
 
 
-def checksum(cls: type[Message], body: bytes, base: Message | None) -> bytes:
+def checksum(cls: type[Message], body: bytes | memoryview, base: Message | None) -> bytes:
     """CRC-32 of schema, base and body, so that none of them can differ unnoticed; its low half if the body is short.
 
     The link below guards against noise; this is for mistaken bases and classes, which show again in the next message.

@@ -87,7 +87,7 @@ def read_float(reader: Reader) -> float:
 def read_text(reader: Reader) -> str:
     raw = reader.take(reader.take(1)[0])
     try:
-        return raw.decode()
+        return bytes(raw).decode()
     except UnicodeDecodeError as error:
         raise WireError(f"text of {len(raw)} bytes is no UTF-8: {error.reason}") from None
 
