@@ -84,7 +84,7 @@ def check_entries(name: str, value: Any, most: float, *, must_be_finite: bool) -
         raise WireError(f"{name} is not finite")
     furthest = high if abs(high.item()) > abs(low.item()) else low  # Python's own: |low| may have no place in int64
     if abs(furthest.item()) > most:
-        raise WireError(f"{name} reaches {furthest}, at most {most:.15g} was expected")
+        raise WireError(f"{name} reaches {furthest!s}, at most {most:.15g} was expected")
 
 
 def find_ends(numbers: NDArray[Any]) -> tuple[Any, Any]:
