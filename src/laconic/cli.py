@@ -149,6 +149,7 @@ def compare(
 
 def find_runs(folder: Path, settings: Sequence[str]) -> Plan:
     """The run in the folder, or those of its seeds; of settings only the number of rounds can be another."""
+    from laconic.runs.checkpoint import verify
     from laconic.runs.config import read_config
     from laconic.runs.typed_toml import ConfigError
 
@@ -157,6 +158,8 @@ def find_runs(folder: Path, settings: Sequence[str]) -> Plan:
         raise ConfigError("E160", f"{folder} holds no run; a run folder has a config.toml  (ls runs)")
     if strangers := [setting for setting in settings if setting.partition("=")[0].strip() != "rounds"]:
         raise ConfigError("E101", "a run goes on as it was begun; only rounds can be set anew", f"--set {strangers[0]}")
+    for file in files:
+        verify(file.parent, file.name)
     return {file.parent: read_config(file, settings) for file in files}
 
 

@@ -71,6 +71,9 @@ def go_on(config: Config, folder: Path, watch: Watch | None) -> Summary:
 
 def check_begun(config: Config, folder: Path) -> None:
     """A run may get more rounds than it was begun with; all else must be the same."""
+    from laconic.runs.checkpoint import SETTINGS, verify
+
+    verify(folder, SETTINGS)
     begun = read_config(folder / "config.toml")
     if config.rounds < begun.rounds:
         raise ConfigError(
@@ -100,8 +103,12 @@ def check_free(folder: Path) -> None:
             "E160",
             f"--out {folder} already holds a run.  Go on with it: laconic run --resume {folder}, or choose another",
         )
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError("E160", f"--out {folder} is not empty.  Choose another --out")
+    from laconic.runs.run import check_empty
+
+    try:
+        check_empty(folder)
+    except ValueError:
+        raise ConfigError("E160", f"--out {folder} is not empty.  Choose another --out") from None
 
 
 def spread(config: Config, seeds: Sequence[int], folder: Path) -> Plan:
