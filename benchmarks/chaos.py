@@ -22,10 +22,9 @@ from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 
-from laconic.cli import find_runs
 from laconic.conformance import read_all
 from laconic.runs.config import read_config
-from laconic.runs.plan import go_on
+from laconic.runs.plan import go_on, plan_resumption
 from laconic.runs.run import run
 
 SMALL = ["data.clients=4", "rounds=6", "fleet.workers=2", "fleet.lost_replies=0.2"]
@@ -104,7 +103,7 @@ def flip(path: Path, n_bytes: int, chance: random.Random) -> None:
 def go_on_damaged(folder: Path, name: str, due: dict[str, bytes]) -> str:
     """As laconic run --resume does."""
     try:
-        for run_folder, config in find_runs(folder, ["rounds=4"]).items():
+        for run_folder, config in plan_resumption(folder, ["rounds=4"]).items():
             go_on(config, run_folder, None)
     except ValueError as error:
         is_named = Path(name).name in str(error) and any(word in str(error) for word in ("restore", "start the run"))
@@ -119,7 +118,7 @@ def flips(n_flips: int, home: Path, chance: random.Random) -> Iterator[str]:
         config = read_config(None, [*SETTINGS[0], f"fleet.state={store}", "rounds=2"])
         run(config, home / store)
         shutil.copytree(home / store, home / f"{store}-whole")
-        (_, longer), = find_runs(home / f"{store}-whole", ["rounds=4"]).items()
+        ((_, longer),) = plan_resumption(home / f"{store}-whole", ["rounds=4"]).items()
         go_on(longer, home / f"{store}-whole", None)
         due, files = read_all(home / f"{store}-whole"), list_files(home / store)
         for number, (name, n_bytes) in zip(range(n_flips // 2), cycle(files.items()), strict=False):

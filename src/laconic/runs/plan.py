@@ -43,6 +43,20 @@ def plan_comparison(
     return {run: one for folder, config in folders.items() for run, one in spread(config, seeds, folder).items()}
 
 
+def plan_resumption(folder: Path, settings: Sequence[str]) -> Plan:
+    """The run in the folder, or those of its seeds; of settings only the number of rounds can be another."""
+    from laconic.runs.checkpoint import verify
+
+    files = [folder / "config.toml"] if (folder / "config.toml").exists() else sorted(folder.glob("seed-*/config.toml"))
+    if not files:
+        raise ConfigError("E160", f"{folder} holds no run; a run folder has a config.toml  (ls runs)")
+    if strangers := [setting for setting in settings if setting.partition("=")[0].strip() != "rounds"]:
+        raise ConfigError("E101", "a run goes on as it was begun; only rounds can be set anew", f"--set {strangers[0]}")
+    for file in files:
+        verify(file.parent, file.name)
+    return {file.parent: read_config(file, settings) for file in files}
+
+
 def check_all(plan: Plan) -> None:
     """Refuses what cannot be done before any of it is: settings begun otherwise, tasks and budgets that do not fit."""
     from laconic.runs.budget import keep_budget

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from laconic.algorithm import Task
 from laconic.data import Partition
-from laconic.files import LOCK, lock, make_folder, remove, write_atomically
+from laconic.files import LOCK, lock, make_folder, remove, sync_folder, write_atomically
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.records import (
     LINES,
@@ -199,6 +199,7 @@ def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | Non
         error.add_note(f"recorded in {folder / Failure.file}")
         raise
     summary = summarize(config, folder, read_rounds(folder), loop.seconds)
+    sync_folder(folder / checkpoints.FOLDER)  # files of older checkpoints would come back, and stay
     write(folder, summary)
     log_event(folder, "done")
     return summary
