@@ -207,7 +207,7 @@ def run_model(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, priors: b
 def read_model(reader: Reader, shape: tuple[int, ...], base: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     from laconic.wire import kernels
 
-    lag = reader.take(1)[0] if base is None else 0
+    lag = reader.byte() if base is None else 0
     if base is None and not 4 <= lag < 64:
         raise WireError(f"lag {lag}; 4 to 63 was expected")
     priors = reader.take(1 if base is None else 2)

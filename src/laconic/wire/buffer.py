@@ -40,10 +40,16 @@ class Reader:
         self.at += n_bytes
         return self.data[self.at - n_bytes : self.at]
 
+    def byte(self) -> int:
+        if self.at >= len(self.data):
+            raise WireError("message ends early: 1 byte due, 0 left")
+        self.at += 1
+        return self.data[self.at - 1]
+
     def varint(self, most: int = (1 << 64) - 1) -> int:
         number = 0
         for shift in range(0, 70, 7):
-            byte = self.take(1)[0]
+            byte = self.byte()
             number |= (byte & 127) << shift
             if byte < 128:
                 if number > most or (byte == 0 and shift > 0):

@@ -77,8 +77,10 @@ def check_chosen(name: str, due: Due, n_chosen: int) -> None:
 
 def check_entries(name: str, value: Any, most: float, *, must_be_finite: bool) -> None:
     """most: of numbers' sizes; inf where any will do."""
+    if most == math.inf and not must_be_finite:
+        return
     numbers = np.asarray(value.values if isinstance(value, Sparse) else value)
-    if numbers.dtype.kind not in "iuf" or not numbers.size or (most == math.inf and not must_be_finite):
+    if numbers.dtype.kind not in "iuf" or not numbers.size:
         return
     low, high = find_ends(numbers)
     if numbers.dtype.kind == "f" and (np.isnan([low, high]).any() or (must_be_finite and np.isinf([low, high]).any())):

@@ -103,7 +103,7 @@ def read_float(reader: Reader) -> float:
 
 
 def read_text(reader: Reader) -> str:
-    raw = reader.take(reader.take(1)[0])
+    raw = reader.take(reader.byte())
     try:
         return bytes(raw).decode()
     except UnicodeDecodeError as error:
@@ -144,7 +144,7 @@ def read_block(
     sizes: bits.Sizes | None = None,
 ) -> NDArray[Any]:
     """check: of shape and bytes a number. shape: given if it was not sent; sizes: of the base's numbers, for a mask."""
-    head = reader.take(1)[0]
+    head = reader.byte()
     method, dtype = head & 15, DTYPES[min(head >> 4, len(DTYPES) - 1)]
     if method >= 8:
         if base is None or head >> 4:
