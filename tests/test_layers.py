@@ -20,9 +20,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "linear": {"trial"},
     "state": set(),
     "algorithm": {"wire", "aggregate"},
-    "algorithms": {"algorithm", "importing", "wire", "tsetlin", "networks", "aggregate", "linear"},
+    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
-    "simulation": {"algorithm", "fleets"},
+    "simulation": {"algorithm", "fleets", "state"},
     "records": set(),
     "report": {"records"},
 }

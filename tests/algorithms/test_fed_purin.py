@@ -213,7 +213,7 @@ def test_uploads_are_coded_against_what_the_server_knows_and_afresh_where_a_repl
                 server, states = federation.server, federation.fleet.states()
                 for client in server.sent:  # server and client work out the same
                     if server.starts[client].round == states[client].sent_round:
-                        expected = method.expect(server.spec, server.sent[client], server.starts[client])
+                        expected = method.foresee(server.spec, server.sent[client], server.starts[client])
                         assert go_on(states[client], server.starts[client], method.part(server.spec))
                         assert method.tell_all(states[client].network.vector[method.part(server.spec).mask]) == expected
 

@@ -12,12 +12,12 @@ import pytest
 from laconic import wire
 from laconic.algorithm import Examples, Task, step_of
 from laconic.algorithms import load_method
+from laconic.conformance.liars import encode_lie
 from laconic.fleets.base import BaseFleet
-from laconic.fleets.soundness import check_sound
 from laconic.fleets.source import ClientData
 from laconic.runs.record import describe_round
 from laconic.simulation import Federation, federate
-from laconic.wire import Encoded, Floats, Message, Sparse
+from laconic.wire import Encoded, Message
 
 LIAR, N_CLIENTS, N_CLASSES = 1, 4, 3
 SMALL = {"n_clauses": 8, "epochs": 1, "threshold": 20, "min_examples": 2, "n_shared": 4, "n_donors": 4}
@@ -52,6 +52,11 @@ def corrupt(fleet: BaseFleet, step: str, lie: Lie, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fleet, "_perform", perform)
 
 
+def false(name: str, lie: Callable[[Any], Any]) -> Lie:
+    """What the kind of a field does not take, in sound bytes."""
+    return lambda reply: encode_lie(reply, name, lie(getattr(reply, name)))
+
+
 def fewer(name: str) -> Lie:
     """One row too few in that array."""
     return lambda reply: replace(reply, **{name: getattr(reply, name)[:-1]})
@@ -60,16 +65,16 @@ def fewer(name: str) -> Lie:
 LIES: list[tuple[str, str, Lie, str]] = [
     ("fedtm", "train", lambda reply: b"", "0 bytes are too few"),
     ("fedtm", "train", lambda reply: bytes(10**6), r"1000000 bytes came, at most \d+ were expected"),
-    ("fedtm", "train", lambda reply: replace(reply, per_class=reply.per_class + 10**9), "per_class has 10000000"),
-    ("fedtm", "train", lambda reply: replace(reply, per_class=reply.per_class - 10**9), "per_class has -"),
+    ("fedtm", "train", false("per_class", lambda told: told + 10**9), r"per_class.*0 to 10000000 was expected"),
+    ("fedtm", "train", false("per_class", lambda told: told - 10**9), r"per_class.*-"),
     ("fedtm", "train", lambda reply: replace(reply, per_class=np.ones(50, np.int64)), r"per_class has shape \(50,\)"),
     ("fedtm", "train", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was expected"),
     ("fedtm", "train", fewer("weights"), r"weights has shape \(2, 8\), \(3, 8\) was expected"),
     ("fedtm", "train", lambda reply: replace(reply, weights=reply.weights[0]), r"weights has shape \(8,\)"),
     ("fedtm", "tell_holdings", fewer("per_class"), r"per_class has shape \(2,\), \(3,\) was expected"),
-    ("cs-pfedtm", "train", lambda reply: replace(reply, n_examples=10**9), "n_examples has 1000000000, 0 to 10000000"),
-    ("cs-pfedtm", "train", lambda reply: replace(reply, accuracy=7.0), "accuracy is 7, a share from 0 to 1"),
-    ("cs-pfedtm", "train", lambda reply: replace(reply, accuracy=float("nan")), "accuracy is not finite"),
+    ("cs-pfedtm", "train", false("n_examples", lambda told: 10**9), r"n_examples.*10000000"),
+    ("cs-pfedtm", "train", false("accuracy", lambda told: 7.0), r"accuracy.*7"),
+    ("cs-pfedtm", "train", false("accuracy", lambda told: float("nan")), "accuracy is not finite"),
     ("cs-pfedtm", "train", fewer("weights"), r"weights has shape \(2, 4\), \(3, 4\) was expected"),
     ("cs-pfedtm", "give_states", fewer("states"), r"states has shape \(2, "),
     ("clausepool", "offer", lambda reply: replace(reply, clauses=reply.clauses[:, :-1]), "clauses has shape"),
@@ -100,21 +105,3 @@ def test_a_lie_is_refused_by_name_and_the_round_goes_on(
         federation.play(2, is_evaluated=True)  # and from then on it is heard again
         assert not fleet.refused
         assert fleet.replied == set(range(N_CLIENTS))
-
-
-class Told(Message):
-    vector: Floats | None
-    some: Sparse | None
-    number: float
-
-
-def test_floats_that_are_not_finite_are_refused_in_every_kind() -> None:
-    bad = np.array([0.0, np.inf])
-    check_sound(Told(None, None, 0.0), None)
-    for told in (
-        Told(bad, None, 0.0),
-        Told(None, Sparse.of(bad, np.ones(2, np.bool_)), 0.0),
-        Told(None, None, float("-inf")),
-    ):
-        with pytest.raises(ValueError, match="is not finite"):
-            check_sound(told, None)

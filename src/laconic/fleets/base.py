@@ -17,7 +17,7 @@ from laconic import wire
 from laconic.aggregate import Averaging
 from laconic.algorithm import ClientId, Coded, Expect, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import LOSS, SAMPLE, SERVER, Home, Reply, Request, Score, stream
-from laconic.fleets.session import Frame, ServerEnd, encode_requests, itemise
+from laconic.fleets.session import Frame, ServerEnd, encode_requests
 from laconic.fleets.store import Store
 from laconic.wire import Encoded, Expected, Hop, Ledger, Message
 
@@ -241,8 +241,10 @@ class BaseFleet(ABC):
         most_bytes = wire.most_bytes(step.reply, expected or {})
         if len(data) > most_bytes:
             raise ValueError(f"{len(data)} bytes came, at most {most_bytes:.0f} were expected")
-        message = wire.decode(step.reply, data, base, expected=expected, must_be_finite=True).snapshot()
-        return Frame.of(itemise(encoded, message, base), message)
+        is_itemised = bool(encoded.fields)  # a reply from another machine does not tell the bytes of each field
+        limits: dict[str, Any] = {"expected": expected, "must_be_finite": True, "itemise": not is_itemised}
+        message, detailed = wire.decode_detailed(step.reply, data, base, **limits)
+        return Frame.of(encoded if is_itemised else detailed, message.snapshot())
 
     def _refuse(self, hop: Hop, data: bytes, why: str) -> None:
         """What came is counted, but not against the budget: else one liar could end the run."""

@@ -187,11 +187,3 @@ def encode_reply(step: Step, told: Message | Coded[Any] | None, last: Message | 
         raise TypeError(f"{step.name} returned a {type(reply).__name__}; its annotation says {step.reply.__name__}")
     kept = reply.snapshot()
     return wire.encode_detailed(kept, base), kept
-
-
-def itemise(encoded: Encoded, message: Message, base: Message | None) -> Encoded:
-    """With the bytes of each field, which a reply from another machine does not tell."""
-    if encoded.fields:
-        return encoded
-    again = wire.encode_detailed(message, base)
-    return again if again.data == encoded.data else encoded
