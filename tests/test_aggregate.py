@@ -100,3 +100,9 @@ def test_equal_vectors_have_themselves_for_a_mean(averaging: str) -> None:
 def test_a_claim_of_many_examples_does_not_move_a_trimmed_mean_or_a_median(averaging: str) -> None:
     vectors = [np.array([float(k)]) for k in (1, 2, 3)]
     assert average(vectors, [1, 1, 10**7], averaging).tolist() == [2.0]
+
+
+def test_a_vector_longer_than_numbers_go_is_clipped_like_any_other() -> None:
+    clipped = average([np.ones(2), np.ones(2), np.full(2, 1e300)], [1, 1, 1], "clipped")
+    assert np.isfinite(clipped).all()
+    assert np.abs(clipped).max() <= 1

@@ -35,7 +35,8 @@ def average(
 
 def clip_long(vectors: Sequence[NDArray[Any]]) -> list[NDArray[np.float64]]:
     """Each as it is, or made as long as the median one."""
-    lengths = [float(np.linalg.norm(vector.astype(np.float64))) for vector in vectors]
+    with np.errstate(over="ignore"):  # a length beyond all numbers is cut to nothing, as it should be
+        lengths = [float(np.linalg.norm(vector.astype(np.float64))) for vector in vectors]
     longest = float(np.median(lengths)) if lengths else 0.0
     shares = [min(1.0, longest / length) if length else 1.0 for length in lengths]
     return [share * vector.astype(np.float64) for share, vector in zip(shares, vectors, strict=True)]
