@@ -288,6 +288,13 @@ def sketch_networks(file: Any) -> Rows:
         yield [f"{run['n']:,} · {run['m']:,}", *(f"{run[f'{key}_ms']:.2f}" for key in keys)]
 
 
+@table("trust", "what befalls | before | due | measured | command | commit")
+def trust(file: Any) -> Rows:
+    for row in file:
+        command = f"`{row['command']}`" if row["command"] else NOTHING
+        yield [row["test"], row["before"], row["due"], f"**{row['measured']}**", command, row["commit"]]
+
+
 # ---------------------------------------------------------------- methods
 FAMILIES = {"tsetlin": "Tsetlin Machines, in the core", "networks": "neural networks, with PyTorch (extra `nn`)"}
 

@@ -28,8 +28,7 @@ LISTED_COLUMNS = 118  # of what is listed in words, where no terminal says how w
 
 @contextmanager
 def explained(*, debug: bool) -> Iterator[None]:
-    """Ends with one line on stderr and an exit code: 2 for what was asked, 3 for a budget, 128 and the signal's number
-    for Ctrl-C, SIGTERM, SIGHUP and a reader that has gone, else 1."""
+    """Ends with one line on stderr and an exit code: 2 for what was asked, 3 for a budget, 128 + a signal's, else 1."""
     try:
         with heeded():
             yield

@@ -24,7 +24,7 @@ from laconic.deploy.folders import PARTS, clear_finished, read_examples, read_ex
 from laconic.deploy.keys import read_public_key
 from laconic.deploy.submit import begin, list_finished
 from laconic.files import write_atomically
-from laconic.records import Holding, Partition, read
+from laconic.records import Deployed, Holding, Partition, read, write
 from laconic.runs.config import read_config
 from laconic.runs.typed_toml import ConfigError
 
@@ -217,6 +217,26 @@ def test_of_finished_runs_a_node_keeps_the_last_states_and_of_runs_under_way_all
     clear_finished(runs, [*list_finished(server), "../key", ""])
     assert sorted(path.name for path in runs.iterdir()) == names[2:]
     assert outside.exists()
+
+
+STOPPED = """
+import os, signal, time
+from laconic.deploy import submit
+submit.carry_through = lambda *_: (os.kill(os.getpid(), signal.{name}), time.sleep(9))
+from laconic.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_the_watch_over_a_run_and_says_how_it_is_taken_up(name: str, code: int, tmp_path: Path) -> None:
+    write(tmp_path, Deployed("ab" * 16, str(tmp_path)))
+    command = [sys.executable, "-c", STOPPED.format(name=name), "deploy", "run", "server", "--out", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    again = f"Watch it again: laconic deploy run server --out {tmp_path}"
+    assert ended.stderr.splitlines()[-1] == f"stopped watching; the run goes on at its server.  {again}"
+    assert (tmp_path / "events.log").read_text().endswith(f"no longer watched: {name}\n")
 
 
 def test_a_node_runs_no_code_that_a_server_names_by_its_path(folder: Path, tmp_path: Path) -> None:
