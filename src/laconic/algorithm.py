@@ -268,6 +268,7 @@ class Step(NamedTuple):
     message: type[Message]
     reply: type[Message] | None
     may_be_silent: bool = False  # its annotation says ... | None
+    hears_peers: bool = False  # its message is what neighbours published
 
 
 def on_client(function: F) -> F:
@@ -284,7 +285,8 @@ def step_of(method: type[Algorithm], name: str) -> Step:
     hints = get_type_hints(function)
     result = hints.pop("return", None)
     message: Any = [*hints.values(), None, None][1]  # client, message, site
-    if get_origin(message) is dict:  # what neighbours published
+    hears_peers = get_origin(message) is dict
+    if hears_peers:
         message = get_args(message)[1]
     parts = get_args(result) if get_origin(result) in (Union, types.UnionType) else (result,)
     may_be_silent = len(parts) > 1 and types.NoneType in parts  # R | None
@@ -296,7 +298,13 @@ def step_of(method: type[Algorithm], name: str) -> Step:
                 f"{method.__name__}.{name}: {part!r} is no Message; "
                 "annotate it (client: Client, message: SomeMessage, site: Site) -> SomeMessage | None"
             )
-    return Step(name, message, reply, may_be_silent)
+    return Step(name, message, reply, may_be_silent, hears_peers)
+
+
+def steps_of(method: type[Algorithm]) -> list[Step]:
+    """All of them, those of its shapes first, as they stand in the source."""
+    names = dict.fromkeys(name for parent in reversed(method.__mro__) for name in vars(parent))
+    return [step_of(method, name) for name in names if getattr(getattr(method, name), "is_step", False)]
 
 
 def state_type(method: type[Algorithm], side: Literal["client", "server"]) -> Any:
