@@ -154,8 +154,9 @@ class Fleet(Protocol):
         absorb: Callable[[Any, dict[ClientId, M], Site], None],
         neighbours: Mapping[ClientId, Sequence[ClientId]],
         expect: Expected | None = None,
+        check: Callable[[M], None] | None = None,
     ) -> None:
-        """Each client named absorbs what its neighbours publish; bytes count for each pair. expect: as `ask` has it."""
+        """Each client named absorbs what its neighbours publish; bytes count by pair. expect, check: as in `ask`."""
 
     def note(self, **numbers: float) -> None: ...
 

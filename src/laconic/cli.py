@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +15,6 @@ from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
 from laconic.console import carry_out, explained, show_table
 from laconic.deploy import commands as deploy
 from laconic.fleets import FLEETS
-
-if TYPE_CHECKING:
-    from laconic.runs.plan import Plan
 
 app = typer.Typer(
     help="Personalised federated learning in few bytes.",
@@ -106,7 +103,7 @@ def run(
         )
     with explained(debug=debug):
         from laconic.runs.config import read_config
-        from laconic.runs.plan import check_free, plan_seeds
+        from laconic.runs.plan import check_free, plan_resumption, plan_seeds
 
         if resume is not None:
             plan = plan_resumption(resume, settings or ())
@@ -145,19 +142,6 @@ def compare(
         folder = next(iter(plan)).parents[0 if len(numbers) < 2 else 1]
         where = f"in {folder}; after a stop, the same command with --out {folder} goes on" if out is None else ""
         carry_out(plan, as_json=as_json, quiet=quiet, as_list=True, where=where)
-
-
-def plan_resumption(folder: Path, settings: Sequence[str]) -> Plan:
-    """The run in the folder, or those of its seeds; of settings only the number of rounds can be another."""
-    from laconic.runs.config import read_config
-    from laconic.runs.typed_toml import ConfigError
-
-    files = [folder / "config.toml"] if (folder / "config.toml").exists() else sorted(folder.glob("seed-*/config.toml"))
-    if not files:
-        raise ConfigError("E160", f"{folder} holds no run; a run folder has a config.toml  (ls runs)")
-    if strangers := [setting for setting in settings if setting.partition("=")[0].strip() != "rounds"]:
-        raise ConfigError("E101", "a run goes on as it was begun; only rounds can be set anew", f"--set {strangers[0]}")
-    return {file.parent: read_config(file, settings) for file in files}
 
 
 def report(

@@ -6,12 +6,15 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import typer
+
+from laconic.files import InUse
+from laconic.signals import SIGPIPE, find_number, heeded, hush
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,19 +28,31 @@ LISTED_COLUMNS = 118  # of what is listed in words, where no terminal says how w
 
 @contextmanager
 def explained(*, debug: bool) -> Iterator[None]:
-    """Ends with one line on stderr and an exit code: 2 for what was asked, 3 for a budget, 130 for Ctrl-C, else 1."""
+    """Ends with one line on stderr and an exit code: 2 for what was asked, 3 for a budget, 128 and the signal's number
+    for Ctrl-C, SIGTERM, SIGHUP and a reader that has gone, else 1."""
     try:
-        yield
+        with heeded():
+            yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
+    except BrokenPipeError:
+        hush()
+        raise typer.Exit(128 + SIGPIPE) from None
+    except KeyboardInterrupt as stop:
+        end(128 + find_number(stop), "stopped")
     except Exception as error:
         if debug:
             import traceback
 
             traceback.print_exc()
-        code, line = explain(error)
+        end(*explain(error))
+
+
+def end(code: int, line: str) -> NoReturn:
+    with suppress(BrokenPipeError):
         typer.echo(line, err=True)
-        raise typer.Exit(code) from None
+    hush()
+    raise typer.Exit(code) from None
 
 
 def explain(error: Exception) -> tuple[int, str]:
@@ -45,9 +60,11 @@ def explain(error: Exception) -> tuple[int, str]:
 
     if isinstance(error, ConfigError):
         return 2, f"error[{error.code}] {error}"
+    if isinstance(error, InUse):
+        return 2, f"error[E160] {error}"
     if runs := sys.modules.get("laconic.runs.run"):  # slow to import, and without it nothing of it was raised
         if isinstance(error, runs.Interrupted):
-            return 130, f"stopped, with all finished rounds safe.  Go on with: laconic run --resume {error.folder}"
+            return 128 + error.number, str(error)
         if isinstance(error, runs.OverBudget):
             return 3, f"error[E130] {error}"
     notes = getattr(error, "__notes__", [])
@@ -69,12 +86,7 @@ def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool, where: s
     summaries: list[Summary] = []
     for folder, config in plan.items():
         with make_display(folder, quiet=quiet) as display:
-            try:
-                summaries.append(go_on(config, folder, display))
-            except Exception as error:
-                if (folder / "FAILED.json").exists():
-                    error.add_note(f"recorded in {folder / 'FAILED.json'}")
-                raise
+            summaries.append(go_on(config, folder, display))
     tell(list(plan), summaries, as_json=as_json, as_list=as_list)
 
 
@@ -117,4 +129,7 @@ def print_table(table: Table, piped_columns: int = PIPED_COLUMNS) -> None:
     """Folded to fit a terminal, or that many columns when piped."""
     from rich.console import Console
 
-    Console(highlight=False, width=None if sys.stdout.isatty() else piped_columns).print(table)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else piped_columns)
+    with console.capture() as shown:
+        console.print(table)
+    typer.echo(shown.get(), nl=False)  # rich has an end of its own for a reader that has gone

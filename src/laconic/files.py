@@ -1,10 +1,24 @@
-"""Files that outlive a crash or a power cut: whole, and under their names."""
+"""Files that outlive a crash or a power cut: whole, under their names, and in one process's hands at a time."""
 
+import errno
+import hashlib
 import os
-from collections.abc import Iterable
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 MANY = 20  # files
+LOCK = "lock"
+HOLDER_SECONDS = 2.0  # for whoever has just taken a lock to write down who it is
+
+
+class InUse(ValueError):
+    """Another process has the folder."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -61,3 +75,77 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """So that it does not come back after a power cut."""
+    if path.exists():
+        path.unlink()
+        sync_folder(path.parent)
+
+
+def hash_file(path: Path, n_bytes: int | None = None) -> str:
+    """SHA-256, of so many bytes from its start or of all."""
+    with path.open("rb") as file:
+        if n_bytes is None:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256()
+        while n_bytes > 0 and (chunk := file.read(min(n_bytes, 1 << 20))):
+            digest.update(chunk)
+            n_bytes -= len(chunk)
+        return digest.hexdigest()
+
+
+# ---------------------------------------------------------------- one process at a time
+@contextmanager
+def lock(folder: Path, patience_seconds: float = 0.0) -> Iterator[None]:
+    """InUse while another process has the folder. The system lets go of what a process held, however it ended."""
+    make_folder(folder)
+    path, deadline = folder / LOCK, time.monotonic() + patience_seconds
+    with path.open("a", encoding="utf-8") as file:  # "w" would wipe out who holds it
+        while not _seize(file.fileno()):
+            if time.monotonic() >= deadline:
+                raise InUse(f"{folder} is in use by {_read_holder(path)}.  Wait for it to end, or stop it")
+            time.sleep(0.2)
+        file.truncate(0)
+        command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        file.write(f"process {os.getpid()} on {platform.node()} since {since}: {command}\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _read_holder(path: Path) -> str:
+    deadline = time.monotonic() + HOLDER_SECONDS
+    while not (words := path.read_text("utf-8").strip()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return words or "another process"
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _seize(handle: int) -> bool:
+        """Of one byte far behind the words, which nobody else could read otherwise."""
+        os.lseek(handle, 1 << 30, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _seize(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:  # a file system without locks keeps nobody out
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                raise
+        return True

@@ -9,7 +9,8 @@ from rumour import Rumour
 from laconic.algorithm import Examples, Site, Task
 from laconic.algorithms import METHODS
 from laconic.catalogue import list_travels
-from laconic.conformance import TWO_EACH, configure, make_data, read_rows
+from laconic.conformance import TWO_EACH, configure, make_data
+from laconic.conformance.small_runs import read_rows
 from laconic.fleets.base import BaseFleet
 from laconic.fleets.source import ClientData
 from laconic.runs.run import run

@@ -1,6 +1,10 @@
 """What laconic deploy init makes, and what a node accepts as its own examples."""
 
+import io
 import os
+import pickle
+import random
+import re
 import stat
 import subprocess
 import sys
@@ -16,9 +20,10 @@ pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
 
-from laconic.deploy.folders import read_examples, read_experiment, read_settings, write_examples
+from laconic.deploy.folders import PARTS, clear_finished, read_examples, read_experiment, read_settings, write_examples
 from laconic.deploy.keys import read_public_key
-from laconic.deploy.submit import begin
+from laconic.deploy.submit import begin, list_finished
+from laconic.files import write_atomically
 from laconic.records import Holding, Partition, read
 from laconic.runs.config import read_config
 from laconic.runs.typed_toml import ConfigError
@@ -47,8 +52,8 @@ def test_each_machine_gets_what_it_needs_and_no_more(folder: Path) -> None:
     names = {path.name for path in (folder / "server").iterdir()}
     assert names >= {"ca.crt", "server.crt", "server.key", "server.toml", "nodes"}
     assert "ca.key" not in names
-    for secret in (folder / "ca.key", folder / "server" / "server.key", folder / "node-000" / "key"):
-        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    for path in folder.rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
 def test_the_certificate_is_for_the_servers_name_and_signed_by_the_authority(folder: Path) -> None:
@@ -99,6 +104,7 @@ def test_units_restart_for_ever_after_a_while(folder: Path) -> None:
         text = unit.read_text()
         assert "Restart=always\nRestartSec=15\n" in text
         assert "StartLimitIntervalSec=0" in text
+        assert "\nUMask=0077\n" in text
         assert f"deploy {'server' if unit.parent.name == 'server' else 'node'} /opt/laconic/{unit.parent.name}" in text
 
 
@@ -141,10 +147,88 @@ def test_examples_that_do_not_fit_the_task_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     write_examples(path, [good, good, good])
     assert len(read_examples(path, Task((2,), 3, 1))[2].y) == 3
-    with pytest.raises(ValueError, match=r"x_train has shape \(3, 2\), \(3, 5\) was expected"):
+    with pytest.raises(ValueError, match=r"x_train has shape \(3, 2\); \(3, 5\) was expected"):
         read_examples(path, Task((5,), 3, 1))
-    with pytest.raises(ValueError, match="y_train reaches from 0 to 2, 0 to 1 was expected"):
+    with pytest.raises(ValueError, match="y_train reaches from 0 to 2; 0 to 1 was expected"):
         read_examples(path, Task((2,), 2, 1))
+
+
+def array_bytes(array: np.ndarray) -> bytes:
+    """As a lone .npy."""
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+GOOD = {f"{axis}_{part}": np.zeros((3, 2) if axis == "x" else 3) for axis in "xy" for part in PARTS}
+DAMAGE = {
+    "is damaged, cut short, or of Python objects": lambda path: path.write_bytes(path.read_bytes()[:-30]),
+    "never unpickled": lambda path: np.savez(path, **GOOD | {"x_val": np.array([{}, {}, {}])}),
+    "cut short": lambda path: path.write_bytes(b""),
+    "or of Python objects": lambda path: path.write_bytes(pickle.dumps({"x_train": 1})),
+    "of Python objects": lambda path: path.write_bytes(array_bytes(GOOD["x_val"])),
+    "has x_train, x_val, x_test, and not y_train, y_val, y_test": lambda path: np.savez(
+        path, **{name: array for name, array in GOOD.items() if name[0] == "x"}
+    ),
+    "y_test has nan; a whole number was expected": lambda path: np.savez(path, **GOOD | {"y_test": np.full(3, np.nan)}),
+    "y_test has 0.5; a whole number was expected": lambda path: np.savez(path, **GOOD | {"y_test": np.full(3, 0.5)}),
+    "y_val is <U1 (3,); one class for each": lambda path: np.savez(path, **GOOD | {"y_val": np.array(list("abc"))}),
+    "x_val is float64, and not all of it finite": lambda path: np.savez(
+        path, **GOOD | {"x_val": np.full((3, 2), np.inf)}
+    ),
+    "does not exist": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("words", DAMAGE)
+def test_damaged_examples_are_explained_and_nobody_is_told_to_load_them_unsafely(words: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez(path, **GOOD)
+    assert len(read_examples(path, Task((2,), 3, 1))[0].y) == 3
+    DAMAGE[words](path)
+    with pytest.raises(ValueError, match=re.escape(words)) as caught:
+        read_examples(path, Task((2,), 3, 1))
+    assert str(path) in str(caught.value)
+    assert "was expected; write it anew" in str(caught.value)
+    assert "allow_pickle" not in str(caught.value)
+
+
+def test_a_bit_flipped_anywhere_in_examples_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    path, chance, n_refused = tmp_path / "data.npz", random.Random(0), 0
+    examples = Examples(np.arange(40, dtype=np.uint8).reshape(20, 2), np.arange(20) % 3)
+    write_examples(path, [examples] * 3)
+    whole = path.read_bytes()
+    for _ in range(300):
+        data = bytearray(whole)
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+        try:
+            parts = read_examples(path, Task((2,), 3, 1))
+        except ValueError:
+            n_refused += 1
+            continue
+        for x, y in parts:
+            assert np.array_equal(x, examples.x)
+            assert np.array_equal(y, examples.y)
+    assert n_refused > 150
+
+
+def test_of_finished_runs_a_node_keeps_the_last_states_and_of_runs_under_way_all(tmp_path: Path) -> None:
+    server, runs = tmp_path / "server", tmp_path / "node" / "runs"
+    names = [digit * 32 for digit in "abcd"]
+    for age, name in enumerate(names):
+        (runs / name).mkdir(parents=True)
+        os.utime(runs / name, (age, age))
+        (tmp_path / name).mkdir()
+        write_atomically(server / "begun" / name, str(tmp_path / name).encode())
+    for name in names[:3]:
+        (tmp_path / name / "DONE.json").touch()
+    assert sorted(list_finished(server)) == names[:3]
+    outside = tmp_path / "node" / "key"
+    outside.mkdir()
+    clear_finished(runs, [*list_finished(server), "../key", ""])
+    assert sorted(path.name for path in runs.iterdir()) == names[2:]
+    assert outside.exists()
 
 
 def test_a_node_runs_no_code_that_a_server_names_by_its_path(folder: Path, tmp_path: Path) -> None:

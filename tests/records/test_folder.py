@@ -61,7 +61,7 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert read(tmp_path, Partition) == PARTITION
     assert json.loads((tmp_path / "partition.json").read_text())["schema"] == SCHEMA
     rows = [ROUND, replace(ROUND, round=1, n_refused=2)]
-    assert append_lines(tmp_path / Round.file, map(to_line, rows)) == (tmp_path / "metrics.jsonl").stat().st_size
+    assert append_lines(tmp_path / Round.file, map(to_line, rows)) == (tmp_path / "metrics.jsonl").read_bytes()
     assert read_rounds(tmp_path) == rows
 
 

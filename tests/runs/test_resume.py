@@ -89,13 +89,10 @@ def test_a_finished_run_resumed_tells_its_summary_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["manifest.json", "server-*", "client-00000-*", "link-00001-*"])
 def test_a_damaged_checkpoint_is_a_clear_error(damage: str, tmp_path: Path) -> None:
     run(read_config(None, [*SETTINGS, "rounds=1"]), tmp_path / "run")
-    (tmp_path / "run" / "DONE.json").unlink()
-    config = tmp_path / "run" / "config.toml"
-    config.write_text(config.read_text().replace("rounds = 1\n", "rounds = 3\n"))
     (file,) = (tmp_path / "run" / "checkpoints").glob(damage)
     file.write_bytes(file.read_bytes()[:40])
-    with pytest.raises(ValueError, match="restore a copy or start the run anew"):
-        resume(tmp_path / "run")
+    with pytest.raises(ValueError, match=rf"{file.name}.* restore a copy or start the run anew"):
+        resume(tmp_path / "run", rounds=3)
 
 
 def test_resuming_what_is_no_run_is_a_clear_error(tmp_path: Path) -> None:
@@ -148,7 +145,7 @@ def test_a_run_begun_before_matrices_were_recorded_goes_on(tmp_path: Path) -> No
     run(read_config(None, settings), tmp_path / "run")
     manifest = tmp_path / "run" / "checkpoints" / "manifest.json"
     old = json.loads(manifest.read_text())
-    del old["lengths"]["pairs.jsonl"]
+    del old["lengths"]["pairs.jsonl"], old["sha256"], old["checksum"]
     manifest.write_text(json.dumps(old))
     (tmp_path / "run" / "DONE.json").unlink()
     (tmp_path / "run" / "pairs.jsonl").unlink()

@@ -10,14 +10,19 @@ from wire_samples import Everything, OneBits, OneFloats, OneInts, OneSparse, cla
 
 from laconic.wire import (
     EMPTY,
+    MOST_COUNT,
     Bits,
+    Count,
+    CountArray,
     Floats,
     Ints,
     Message,
+    Share,
     Sparse,
     WireError,
     bound,
     decode,
+    decode_detailed,
     encode,
     encode_detailed,
     floats,
@@ -64,6 +69,9 @@ KINDS = {
     float: pairs(st.floats()),
     bool: pairs(st.booleans()),
     str: pairs(st.text(max_size=40)),
+    Count: pairs(st.integers(0, MOST_COUNT)),
+    Share: pairs(st.floats(0, 1)),
+    CountArray: pairs(hnp.arrays("u2", SHAPES)),
 }
 
 
@@ -96,6 +104,11 @@ def test_every_message_survives_the_wire(pair):
     encoded = encode_detailed(message, base)
     assert decode(cls, encoded.data, base) == message
     assert sum(len(part.data) for part in encoded.fields.values()) + encoded.envelope_bytes == len(encoded.data)
+    again, told = decode_detailed(cls, encoded.data, base)
+    assert again == message
+    assert told.data == encoded.data
+    for name, part in encoded.fields.items():
+        assert told.fields[name][:3] == part[:3]  # the rest is what a writer reckons with
     assert size(message, message) <= size(message) + 2
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -14,12 +14,13 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from laconic.deploy.folders import read_examples, read_experiment, read_settings
-from laconic.files import write_atomically
+from laconic.deploy.folders import PRIVATE, clear_finished, read_examples, read_experiment, read_settings
+from laconic.files import lock, write_atomically
 from laconic.fleets.flower import FlowerFleet, Post, answer
 from laconic.fleets.host import Home
 from laconic.fleets.source import ClientData
 from laconic.records import Letters, append_lines, log_event, to_line
+from laconic.runs.checkpoint import verify
 from laconic.runs.config import read_config
 from laconic.runs.run import drive, find_conditions
 from laconic.simulation import Federation, OnProgress
@@ -32,7 +33,8 @@ server_app, client_app = ServerApp(), ClientApp()
 
 def serve(grid: Grid, context: Context) -> None:
     folder, server = (Path(str(context.run_config[name])) for name in ("folder", "server"))
-    with lock(folder):
+    with lock(folder, LOCK_SECONDS):  # one that lost its SuperLink may still be about
+        verify(folder)
         attempts = folder / "attempts.json"
         attempt = 1 + (json.loads(attempts.read_text("utf-8")) if attempts.exists() else 0)
         write_atomically(attempts, json.dumps(attempt).encode())
@@ -65,29 +67,15 @@ def gather(post: Post) -> None:
         post.say(f"{len(missing)} of {len(wanted)} nodes are not there; the run begins without them")
 
 
-@contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """One server at a time: one that lost its SuperLink may still be about."""
-    with (folder / "lock").open("w") as file:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(1)
-        yield
-
-
 def step(letter: Message, context: Context) -> Message:
+    os.umask(PRIVATE)  # this process does no more than this step
     folder = Path(str(context.node_config["folder"]))
     settings, run = read_settings(folder, "node"), str(context.run_config["run"])
     if not re.fullmatch(r"[0-9a-f]{8,64}", run):  # it names a folder
         raise ValueError(f"run is {run!r:.80}; hexadecimal digits were expected")
     states = folder / "runs" / run
     if not (states / "config.toml").exists():  # for the run's whole life, and for the node's owner to see
+        clear_finished(folder / "runs", str(context.run_config.get("finished", "")).split())
         write_atomically(states / "config.toml", str(context.run_config["experiment"]).encode())
     config = read_experiment(states / "config.toml")
     own = read_examples(folder / settings.data, settings.task)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from laconic.console import explained, show_table, tell
+from laconic.signals import find_number
 
 app = typer.Typer(
     help="Real nodes: a server and its nodes on machines of their own, over Flower. Guide: docs/deploy.md",
@@ -116,10 +118,11 @@ def run(
     with explained(debug=debug):
         need_flower()
         from laconic.deploy.submit import begin, carry_through
-        from laconic.records import Deployed
+        from laconic.records import Deployed, log_event
         from laconic.runs.config import read_config
         from laconic.runs.display import make_display
         from laconic.runs.plan import check_free, new_folder
+        from laconic.runs.run import Interrupted
 
         if out is not None and (out / Deployed.file).exists():
             folder = out
@@ -129,8 +132,15 @@ def run(
             check_free(folder)
             begin(server, experiment, folder, say)
             say(f"in {folder}; after a stop, the same command with --out {folder} goes on")
-        with make_display(folder, quiet=quiet) as display:
-            summary = carry_through(folder, display, wait)
+        try:
+            with make_display(folder, quiet=quiet) as display:
+                summary = carry_through(folder, display, wait)
+        except KeyboardInterrupt as stop:
+            number = find_number(stop)
+            log_event(folder, f"no longer watched: {signal.Signals(number).name}")
+            again = f"laconic deploy run {server} --out {folder}"
+            words = f"stopped watching; the run goes on at its server.  Watch it again: {again}"
+            raise Interrupted(folder, number, words) from None
         tell([folder], [summary], as_json=as_json, as_list=False)
 
 

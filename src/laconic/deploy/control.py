@@ -40,6 +40,7 @@ folder = ""
 server = ""
 wait-seconds = 600.0
 experiment = ""
+finished = ""
 """
 UNREACHABLE = httpx.TransportError  # what a SuperLink that is down or starting raises
 

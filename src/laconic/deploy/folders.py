@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
 import secrets
 import shutil
 import sys
 import tomllib
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,7 +23,7 @@ from numpy.typing import NDArray
 from laconic.algorithm import Examples, Task
 from laconic.deploy.keys import make_authority, make_certificate, make_node_key
 from laconic.fleets.source import ClientData
-from laconic.records import Holding, Partition, write
+from laconic.records import Holding, Mismatch, Partition, write
 from laconic.runs.prepare import prepare
 from laconic.runs.record import describe_partition
 from laconic.runs.typed_toml import ConfigError, toml_value
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 
 PARTS = ("train", "val", "test")
 INSTALLED_IN = "/opt/laconic"  # where the units look for a folder
+REMEDY = "write it anew (docs/deploy.md)"
+PRIVATE = 0o077  # as a umask: folders 0700, files 0600
 RESTART_SECONDS = 15  # Flower holds a key for a minute after its node died, and refuses it until then
 
 
@@ -55,6 +62,14 @@ def make_deployment(folder: Path, address: str, task: Task, shares: ClientData |
     check_address(address)
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError("E160", f"{folder} is not empty.  Choose another folder")
+    before = os.umask(PRIVATE)
+    try:
+        _make_folders(folder, address, task, shares, partition)
+    finally:
+        os.umask(before)
+
+
+def _make_folders(folder: Path, address: str, task: Task, shares: ClientData | None, partition: Partition) -> None:
     server = folder / "server"
     (server / "nodes").mkdir(parents=True)
     make_authority(folder)
@@ -151,16 +166,53 @@ def write_examples(path: Path, parts: Sequence[Examples]) -> None:
 
 def read_examples(path: Path, task: Task) -> tuple[Examples, Examples, Examples]:
     """A node's own; ValueError where they do not fit the task."""
-    with np.load(path, allow_pickle=False) as arrays:
-        parts = [Examples(arrays[f"x_{part}"], arrays[f"y_{part}"].astype(np.int64)) for part in PARTS]
-    for part, (x, y) in zip(PARTS, parts, strict=True):
-        if x.shape != (len(y), *task.input_shape):
-            raise ValueError(f"{path}: x_{part} has shape {x.shape}, {(len(y), *task.input_shape)} was expected")
-        if len(y) and not 0 <= y.min() <= y.max() < task.n_classes:
-            raise ValueError(
-                f"{path}: y_{part} reaches from {y.min()} to {y.max()}, 0 to {task.n_classes - 1} was expected"
-            )
-    return parts[0], parts[1], parts[2]
+    arrays = _read_arrays(path)
+    try:
+        train, val, test = (_check_part(part, arrays[f"x_{part}"], arrays[f"y_{part}"], task) for part in PARTS)
+    except Mismatch as error:
+        raise ValueError(f"{path}: {error}; {REMEDY}") from None
+    return train, val, test
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    names = [f"{axis}_{part}" for part in PARTS for axis in "xy"]
+    try:
+        archive = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError
+        with archive:
+            found, arrays = archive.files, {name: archive[name] for name in names if name in archive.files}
+    except FileNotFoundError:
+        raise ValueError(f"{path} does not exist; an .npz of {', '.join(names)} was expected; {REMEDY}") from None
+    except (ValueError, EOFError, RuntimeError, io.UnsupportedOperation, zipfile.BadZipFile, zlib.error):
+        # what NumPy says of Python objects is how to load them unsafely
+        wrong = "is damaged, cut short, or of Python objects, which are never unpickled"
+        raise ValueError(f"{path} {wrong}; an .npz of {', '.join(names)} was expected; {REMEDY}") from None
+    if missing := [name for name in names if name not in arrays]:
+        came = f"has {', '.join(found) or 'nothing'}, and not {', '.join(missing)}"
+        raise ValueError(f"{path} {came}; an .npz of {', '.join(names)} was expected; {REMEDY}")
+    return arrays
+
+
+def _check_part(part: str, x: NDArray[Any], y: NDArray[Any], task: Task) -> Examples:
+    if y.ndim != 1 or y.dtype.kind not in "biuf":
+        raise Mismatch(f"y_{part} is {y.dtype} {y.shape}", "one class for each example")
+    if len(odd := y[y != np.floor(y)]):  # NaN too, which is equal to nothing
+        raise Mismatch(f"y_{part} has {odd[0]}", "a whole number")
+    if x.shape != (len(y), *task.input_shape):
+        raise Mismatch(f"x_{part} has shape {x.shape}", str((len(y), *task.input_shape)))
+    if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
+        raise Mismatch(f"x_{part} is {x.dtype}, and not all of it finite", "a finite number for each value")
+    if len(y) and not 0 <= y.min() <= y.max() < task.n_classes:
+        raise Mismatch(f"y_{part} reaches from {y.min():g} to {y.max():g}", f"0 to {task.n_classes - 1}")
+    return Examples(x, y.astype(np.int64))
+
+
+def clear_finished(runs: Path, finished: Sequence[str]) -> None:
+    """As a new run begins at a node: of those that the server calls finished the last one's states stay, no others."""
+    done = [runs / name for name in finished if re.fullmatch(r"[0-9a-f]{8,64}", name) and (runs / name).is_dir()]
+    for states in sorted(done, key=lambda states: states.stat().st_mtime)[:-1]:
+        shutil.rmtree(states)
 
 
 def write_unit(folder: Path, kind: str) -> None:
@@ -174,6 +226,7 @@ StartLimitIntervalSec=0
 
 [Service]
 User=laconic
+UMask={PRIVATE:04o}
 WorkingDirectory={place}
 ExecStart={Path(sys.executable).parent / "laconic"} deploy {kind} {place}
 Environment=NUMBA_CACHE_DIR={place}/cache

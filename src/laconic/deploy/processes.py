@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from laconic.deploy.folders import RESTART_SECONDS, read_settings
+from laconic.deploy.folders import PRIVATE, RESTART_SECONDS, read_settings
 
 POLL_SECONDS = 0.5
 GIVING_UP = b"SSL/TLS handshake error detected"
@@ -28,7 +28,7 @@ QUIET = {
 def make_environment(folder: Path) -> dict[str, str]:
     """In which Flower's programs run for the server or node of this folder."""
     home = folder / "flower"
-    home.mkdir(exist_ok=True)
+    home.mkdir(mode=0o700, exist_ok=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, **QUIET, **spare_loopback(), "FLWR_HOME": str(home), "PATH": path}
 
@@ -64,7 +64,7 @@ class Keeper:
             self._n_read = log.tell()
             self._process = subprocess.Popen(
                 self._make_command(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True,
+                start_new_session=True, umask=PRIVATE,
             )  # fmt: skip
         self._say(f"{self.name} started, process {self._process.pid}")
         return True

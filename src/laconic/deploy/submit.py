@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from laconic.deploy.control import UNREACHABLE, Control
 from laconic.deploy.folders import check_named, read_settings
-from laconic.files import write_atomically
+from laconic.files import make_folder, remove, write_atomically
 from laconic.records import Deployed, Failure, Partition, Summary, read, read_rounds, write
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, write_config
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from laconic.runs.run import Watch
 
+BEGUN = "begun"  # in the server's folder: a file for each run, with the path of its folder
+MOST_FINISHED = 50  # runs that nodes are told of
 POLL_SECONDS = 3.0
 MOST_TRIALS = 4  # without a new round between them; more are no accident
 OWN_ERRORS = ("OverBudget", "ValueError", "TypeError", "ConfigError")  # which another trial would only meet again
@@ -34,10 +36,12 @@ def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]
     task = read_settings(server, "server").task
     config.method.check_task(task)
     config = keep_budget(config, task, say)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write(folder, describe_environment())
     write(folder, read(server, Partition))
-    write(folder, Deployed(uuid.uuid4().hex, str(server.resolve())))
+    deployed = Deployed(uuid.uuid4().hex, str(server.resolve()))
+    write(folder, deployed)
+    write_atomically(server / BEGUN / deployed.run, str(folder.resolve()).encode())
     write_atomically(folder / "config.toml", write_config(config).encode())
 
 
@@ -57,7 +61,7 @@ def carry_through(folder: Path, watch: Watch, wait_seconds: float) -> Summary:
                 raise RuntimeError(
                     f"{MOST_TRIALS} trials brought no new round; see {folder}/events.log and {server}/flower.log"
                 )
-            (folder / Failure.file).unlink(missing_ok=True)
+            remove(folder / Failure.file)
             run_id = submit(server, deployed.run, folder, wait_seconds)
             write_atomically(submitted, json.dumps(run_id).encode())
             watch.said(f"submitted to the SuperLink as run {run_id}")
@@ -69,6 +73,7 @@ def carry_through(folder: Path, watch: Watch, wait_seconds: float) -> Summary:
             if error.partition(":")[0] in OWN_ERRORS:
                 raise RuntimeError(f"the run failed: {error}")
     next(rows)
+    remove(folder / Failure.file)
     return read(folder, Summary)
 
 
@@ -81,9 +86,17 @@ def submit(server: Path, run: str, folder: Path, wait_seconds: float) -> int:
                 nodes = {node.client: node.node_id for node in control.register()}
                 write_atomically(folder / "nodes.json", json.dumps(nodes).encode())
                 settings = {"run": run, "folder": str(folder.resolve()), "server": str(server)}
-                return control.start(settings | {"wait-seconds": float(wait_seconds), "experiment": experiment})
+                settings |= {"experiment": experiment, "finished": " ".join(list_finished(server))}
+                return control.start(settings | {"wait-seconds": float(wait_seconds)})
         except UNREACHABLE:
             time.sleep(POLL_SECONDS)
+
+
+def list_finished(server: Path) -> list[str]:
+    """The last runs on this server that are done, so that nobody will ask a node for their states again."""
+    begun = sorted((server / BEGUN).glob("*"), key=lambda path: path.stat().st_mtime)
+    done = [path.name for path in begun if (Path(path.read_text("utf-8")) / Summary.file).exists()]
+    return done[-MOST_FINISHED:]
 
 
 def has_ended(server: Path, run_id: int, watch: Watch) -> bool:

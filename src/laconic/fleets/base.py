@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,6 +148,7 @@ class BaseFleet(ABC):
         absorb: Callable[[Any, dict[ClientId, M], Site], None],
         neighbours: Mapping[ClientId, Sequence[ClientId]],
         expect: Expected | None = None,
+        check: Callable[[M], None] | None = None,
     ) -> None:
         published, absorbed = self._step(publish), self._step(absorb)
         self._call += 1
@@ -157,6 +158,8 @@ class BaseFleet(ABC):
         for reply in self._gather(publishing):
             try:
                 frame = self._read(published, reply.encoded, None, expect)
+                if check is not None and frame is not None:
+                    check(cast(M, frame.message))
             except Exception as error:
                 self._refuse(Hop(self.round, published.name, "up", reply.client), reply.encoded.data, str(error))
                 continue

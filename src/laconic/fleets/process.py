@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, ClassVar, NoReturn
@@ -63,9 +64,20 @@ class ProcessFleet(WorkerFleet):
         return next(worker for worker in workers if worker.pipe is ready)
 
 
+def end_with_parent() -> None:
+    """At once: a step that went on would write into the folder of whoever has taken the run over."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
 def serve(pipe: Connection) -> None:
     """A worker's life: jobs in, results out, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # likewise
+    threading.Thread(target=end_with_parent, daemon=True).start()
     resident = Resident()
     while True:
         try:

@@ -6,12 +6,18 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from laconic.algorithm import Algorithm, ClientId, Fleet, TooFew
 from laconic.fleets.host import SERVER, stream
 from laconic.state import find_not_finite
+from laconic.wire import Sparse
 
 if TYPE_CHECKING:
     from laconic.fleets.base import BaseFleet
+
+
+UNSIZED = ("bits", "bool", "str")  # kinds of fields without numbers
 
 
 class Over(Exception):
@@ -47,9 +53,21 @@ class Rehearsal:
 
 
 def find_culprit(algorithm: Algorithm, before: Any, fleet: BaseFleet) -> ClientId | None:
-    """The first without whose replies the round can be merged, to a state that is finite; None: nobody alone."""
+    """Without whose replies the round can be merged, to a finite state; of several, who sent the largest numbers.
+
+    None: nobody alone is to blame.
+    """
     heard = sorted({client for _, replies in fleet.heard for client in replies})
-    return next((client for client in heard if goes_well(algorithm, before, Rehearsal(fleet, client))), None)
+    suspects = [client for client in heard if goes_well(algorithm, before, Rehearsal(fleet, client))]
+    return max(suspects, key=lambda client: find_largest(fleet, client), default=None)
+
+
+def find_largest(fleet: BaseFleet, client: ClientId) -> float:
+    """Of all numbers in its replies."""
+    told = [replies[client] for _, replies in fleet.heard if replies.get(client) is not None]
+    values = [getattr(message, name) for message in told for name, kind, _ in message.schema if kind not in UNSIZED]
+    arrays = [np.asarray(value.values if isinstance(value, Sparse) else value) for value in values if value is not None]
+    return max((float(np.abs(array).max(initial=0)) for array in arrays), default=0.0)
 
 
 def goes_well(algorithm: Algorithm, before: Any, rehearsal: Rehearsal) -> bool:

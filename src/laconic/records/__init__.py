@@ -2,9 +2,9 @@
 
 from laconic.records.folder import (
     SCHEMA,
+    Journal,
     Record,
     append_lines,
-    cut,
     fault,
     find_runs,
     log_event,
@@ -46,6 +46,7 @@ __all__ = [
     "Environment",
     "Failure",
     "Holding",
+    "Journal",
     "Letters",
     "Matrix",
     "Mismatch",
@@ -57,7 +58,6 @@ __all__ = [
     "Times",
     "Traffic",
     "append_lines",
-    "cut",
     "fault",
     "find_runs",
     "log_event",

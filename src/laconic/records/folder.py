@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -70,28 +71,46 @@ def to_line(record: Record) -> str:
     return json.dumps(_to_json(record))
 
 
-def append_lines(path: Path, lines: Iterable[str]) -> int:
-    """The file's length once the lines are safe."""
-    is_new = not path.exists()
-    with path.open("a", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
+def append_lines(path: Path, lines: Iterable[str]) -> bytes:
+    """What was added, once it is safe."""
+    is_new, data = not path.exists(), "".join(f"{line}\n" for line in lines).encode()
+    with path.open("ab") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
-        n_bytes = file.tell()
     if is_new:
         sync_folder(path.parent)
-    return n_bytes
+    return data
+
+
+class Journal:
+    """The lines of one record from a checkpoint on, with their length and SHA-256."""
+
+    def __init__(self, path: Path, n_bytes: int) -> None:
+        """What lies beyond so many bytes was written after the checkpoint, and is dropped."""
+        self.path, self.n_bytes, self._digest = path, n_bytes, hashlib.sha256()
+        if path.exists() or n_bytes:
+            cut(path, n_bytes)
+            with path.open("rb") as file:
+                self._digest = hashlib.file_digest(file, "sha256")
+
+    def append(self, lines: Iterable[str]) -> None:
+        data = append_lines(self.path, lines)
+        self.n_bytes += len(data)
+        self._digest.update(data)
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
 
 
 def cut(path: Path, n_bytes: int) -> None:
-    """Drops what was written after a checkpoint."""
-    if path.exists() or n_bytes:
-        with path.open("ab") as file:
-            if file.tell() < n_bytes:
-                raise ValueError(
-                    f"{path} has {file.tell()} bytes, {n_bytes} were expected; restore a copy or start the run anew"
-                )
-            file.truncate(n_bytes)
+    with path.open("ab") as file:
+        if file.tell() < n_bytes:
+            raise ValueError(
+                f"{path} has {file.tell()} bytes, {n_bytes} were expected; restore a copy or start the run anew"
+            )
+        file.truncate(n_bytes)
 
 
 def read_lines(folder: Path, cls: type[R]) -> Iterator[R]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,16 +12,23 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from laconic.records import Round, one_line, read_rounds
 from laconic.report.tables import format_bytes
+from laconic.signals import SIGPIPE, Stopped
 
 HEADING = "round  acc mean    p10   up/client  down/client       total"
 
 
-class Lines:
-    """One line per round, for logs and pipes; `earlier` are the rounds already run, for `total`."""
+class Terminal(Console):
+    def on_broken_pipe(self) -> None:
+        """Whoever read this has gone, as `| head -1` does: no failure of the run."""
+        raise Stopped(SIGPIPE)
 
-    def __init__(self, console: Console, earlier: Sequence[Round] = ()) -> None:
-        self.console = console
-        self.sent_bytes = {r.round: r.total_bytes for r in earlier}
+
+class Lines:
+    """One line per round, for logs and pipes; folder: of a run that may have been begun, for `total`."""
+
+    def __init__(self, console: Console, folder: Path | None = None) -> None:
+        self.console, self.folder = console, folder
+        self.sent_bytes: dict[int, int] = {}
         self.lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -35,6 +41,8 @@ class Lines:
 
     def started(self, title: str, rounds: int, first_round: int) -> None:
         with self.lock:
+            if self.folder:  # not before: what a crash left behind the last checkpoint may be no rounds at all
+                self.sent_bytes = {row.round: row.total_bytes for row in read_rounds(self.folder)}
             self.sent_bytes = {number: sent for number, sent in self.sent_bytes.items() if number < first_round}
             self.say(title)
             self.say(HEADING)
@@ -59,8 +67,8 @@ class Lines:
 class Bar(Lines):
     """The same lines scrolling above a bar: who has finished in this round, and how long the rest may take."""
 
-    def __init__(self, console: Console, earlier: Sequence[Round] = ()) -> None:
-        super().__init__(console, earlier)
+    def __init__(self, console: Console, folder: Path | None = None) -> None:
+        super().__init__(console, folder)
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),  # it may be what a node said
@@ -110,9 +118,8 @@ class Bar(Lines):
 
 def make_display(folder: Path, *, quiet: bool = False) -> Lines:
     """On stderr, for the run in this folder; rich knows about terminals and NO_COLOR."""
-    earlier = read_rounds(folder)
-    console = Console(stderr=True, quiet=quiet)
-    return Bar(console, earlier) if console.is_terminal and not quiet else Lines(console, earlier)
+    console = Terminal(stderr=True, quiet=quiet)
+    return Bar(console, folder) if console.is_terminal and not quiet else Lines(console, folder)
 
 
 def format_row(row: Round, total_bytes: int) -> str:

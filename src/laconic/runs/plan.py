@@ -45,6 +45,20 @@ def plan_comparison(
     return {run: one for folder, config in folders.items() for run, one in spread(config, seeds, folder).items()}
 
 
+def plan_resumption(folder: Path, settings: Sequence[str]) -> Plan:
+    """The run in the folder, or those of its seeds; of settings only the number of rounds can be another."""
+    from laconic.runs.checkpoint import verify
+
+    files = [folder / "config.toml"] if (folder / "config.toml").exists() else sorted(folder.glob("seed-*/config.toml"))
+    if not files:
+        raise ConfigError("E160", f"{folder} holds no run; a run folder has a config.toml  (ls runs)")
+    if strangers := [setting for setting in settings if setting.partition("=")[0].strip() != "rounds"]:
+        raise ConfigError("E101", "a run goes on as it was begun; only rounds can be set anew", f"--set {strangers[0]}")
+    for file in files:
+        verify(file.parent, file.name)
+    return {file.parent: read_config(file, settings) for file in files}
+
+
 def check_all(plan: Plan) -> None:
     """Refuses what cannot be done before any of it is: settings begun otherwise, tasks and budgets that do not fit."""
     from laconic.runs.budget import keep_budget
@@ -74,6 +88,9 @@ def go_on(config: Config, folder: Path, watch: Watch | None) -> Summary:
 
 def check_begun(config: Config, folder: Path) -> None:
     """A run may get more rounds than it was begun with; all else must be the same."""
+    from laconic.runs.checkpoint import SETTINGS, verify
+
+    verify(folder, SETTINGS)
     begun = read_config(folder / "config.toml")
     if config.rounds < begun.rounds:
         raise ConfigError(
@@ -103,8 +120,12 @@ def check_free(folder: Path) -> None:
             "E160",
             f"--out {folder} already holds a run.  Go on with it: laconic run --resume {folder}, or choose another",
         )
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError("E160", f"--out {folder} is not empty.  Choose another --out")
+    from laconic.runs.run import check_empty
+
+    try:
+        check_empty(folder)
+    except ValueError:
+        raise ConfigError("E160", f"--out {folder} is not empty.  Choose another --out") from None
 
 
 def spread(config: Config, seeds: Sequence[int], folder: Path) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -12,13 +13,15 @@ from typing import Protocol
 
 from laconic.algorithm import Task
 from laconic.data import Partition
-from laconic.files import write_atomically
+from laconic.files import LOCK, lock, make_folder, remove, sync_folder, write_atomically
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.records import (
     LINES,
     ClientScore,
     Deployed,
+    Environment,
     Failure,
+    Journal,
     Matrix,
     Pairs,
     Record,
@@ -26,14 +29,13 @@ from laconic.records import (
     Summary,
     Times,
     Traffic,
-    append_lines,
-    cut,
     log_event,
     read_lines,
     read_rounds,
     to_line,
     write,
 )
+from laconic.records import Partition as RecordedPartition
 from laconic.runs import checkpoint as checkpoints
 from laconic.runs.budget import keep_budget
 from laconic.runs.checkpoint import Checkpoint
@@ -48,6 +50,7 @@ from laconic.runs.record import (
     describe_round,
     summarize,
 )
+from laconic.signals import find_number
 from laconic.simulation import Federation, OnProgress, federate
 
 MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
@@ -72,11 +75,13 @@ class Watch(Protocol):
 
 
 class Interrupted(Exception):
-    """Ctrl-C; every finished round is safe in the folder."""
+    """Ctrl-C or another signal; every finished round is safe in the folder."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(f"interrupted; go on with: laconic run --resume {folder}")
-        self.folder = folder
+    def __init__(self, folder: Path, number: int = signal.SIGINT, words: str = "") -> None:
+        """words: instead of how a run on this machine goes on."""
+        remedy = f"stopped, with all finished rounds safe.  Go on with: laconic run --resume {folder}"
+        super().__init__(words or remedy)
+        self.folder, self.number = folder, number
 
 
 def run(
@@ -87,37 +92,49 @@ def run(
     on_open: Callable[[BaseFleet], object] = lambda fleet: None,
 ) -> Summary:
     """A new run; the folder must not exist or be empty. on_open: told of the fleet before anyone is asked."""
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"{folder} is not empty; choose another folder, or resume the run in it")
+    check_empty(folder)
     prepared = prepare(config)
     config.method.check_task(prepared.task)
     config = keep_budget(config, prepared.task, watch.said if watch else lambda line: None)
-    folder.mkdir(parents=True, exist_ok=True)
-    write(folder, describe_environment())
-    write(folder, describe_partition(prepared))
-    prepared.partition.save(folder / "partition.npz")
-    write_settings(config, folder)  # last: from now on it can be resumed
-    return _go(config, prepared, folder, watch, on_open)
+    with lock(folder):
+        check_empty(folder)
+        write(folder, describe_environment())
+        write(folder, describe_partition(prepared))
+        prepared.partition.save(folder / "partition.npz")
+        write_settings(config, folder)  # last: from now on it can be resumed
+        return _go(config, prepared, folder, watch, on_open)
 
 
 def resume(folder: Path, *, watch: Watch | None = None, rounds: int | None = None) -> Summary:
     """Goes on after the last checkpoint, to the same end as if it had never stopped; rounds: to that end instead."""
     if not (folder / "config.toml").exists():
         raise ValueError(f"{folder} holds no run that got under way; start it anew")
-    begun = read_config(folder / "config.toml")
-    config = replace(begun, rounds=rounds or begun.rounds)
-    if config.rounds < begun.rounds:
-        raise ValueError(f"{folder} has {begun.rounds} rounds; it can get more, not as few as {rounds}")
-    if (folder / Deployed.file).exists():
-        raise ValueError(f"{folder} holds a run on real nodes; go on with laconic deploy run SERVER --out {folder}")
-    if config == begun and (folder / Summary.file).exists():
-        return summarize(config, folder, read_rounds(folder), sum(row.seconds for row in read_lines(folder, Times)))
-    prepared = prepare(config, Partition.load(folder / "partition.npz"))
-    if config != begun:  # only now that it is clear that it can go on
-        (folder / Summary.file).unlink(missing_ok=True)
-        write_settings(config, folder)
-        log_event(folder, f"prolonged to {config.rounds} rounds")
-    return _go(config, prepared, folder, watch)
+    with lock(folder):
+        checkpoints.verify(folder)
+        begun = read_config(folder / "config.toml")
+        config = replace(begun, rounds=rounds or begun.rounds)
+        if config.rounds < begun.rounds:
+            raise ValueError(f"{folder} has {begun.rounds} rounds; it can get more, not as few as {rounds}")
+        if (folder / Deployed.file).exists():
+            raise ValueError(f"{folder} holds a run on real nodes; go on with laconic deploy run SERVER --out {folder}")
+        if config == begun and (folder / Summary.file).exists():
+            remove(folder / Failure.file)
+            return summarize(config, folder, read_rounds(folder), sum(row.seconds for row in read_lines(folder, Times)))
+        prepared = prepare(config, Partition.load(folder / "partition.npz"))
+        if config != begun:  # only now that it is clear that it can go on
+            remove(folder / Summary.file)  # first: it would call done what has rounds to go
+            checkpoints.accept_settings(folder, write_config(config).encode())
+            write_settings(config, folder)
+            log_event(folder, f"prolonged to {config.rounds} rounds")
+        return _go(config, prepared, folder, watch)
+
+
+def check_empty(folder: Path) -> None:
+    """But for what a start leaves there that was cut short before it could be resumed."""
+    remains = {LOCK, Environment.file, RecordedPartition.file, "partition.npz"}
+    names = {path.name for path in folder.iterdir() if path.suffix != ".draft"} if folder.exists() else set()
+    if names - remains:
+        raise ValueError(f"{folder} is not empty; choose another folder, or resume the run in it")
 
 
 def write_settings(config: Config, folder: Path) -> None:
@@ -141,7 +158,7 @@ def _go(
             fleet=config.fleet.name,
             workers=config.fleet.workers,
             conditions=find_conditions(config),
-            folder=folder / "checkpoints",
+            folder=folder / checkpoints.FOLDER,
             on_disk=config.fleet.state == "disk",
             tested=config.data.tested,
             on_progress=on_progress,
@@ -159,8 +176,8 @@ def find_conditions(config: Config) -> Conditions:
 
 def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:
     """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
-    (folder / Failure.file).unlink(missing_ok=True)
-    (folder / "checkpoints").mkdir(exist_ok=True)
+    remove(folder / Failure.file)
+    make_folder(folder / checkpoints.FOLDER)
 
     def on_progress(what: str, done: int, total: int) -> None:
         if watch:
@@ -170,15 +187,18 @@ def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | Non
         with open_clients(on_progress) as federation:
             loop = _Loop(config, folder, federation, watch)
             loop.run()
-    except KeyboardInterrupt:
-        log_event(folder, "interrupted")
-        raise Interrupted(folder) from None
+    except KeyboardInterrupt as stop:
+        number = find_number(stop)
+        log_event(folder, f"stopped by {signal.Signals(number).name}")
+        raise Interrupted(folder, number) from None
     except BaseException as error:
         log_event(folder, f"failed: {error}")
         words = "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
         write(folder, Failure(words))
+        error.add_note(f"recorded in {folder / Failure.file}")
         raise
     summary = summarize(config, folder, read_rounds(folder), loop.seconds)
+    sync_folder(folder / checkpoints.FOLDER)  # files of older checkpoints would come back, and stay
     write(folder, summary)
     log_event(folder, "done")
     return summary
@@ -188,7 +208,8 @@ class _Loop:
     def __init__(self, config: Config, folder: Path, federation: Federation, watch: Watch | None) -> None:
         self.config, self.folder, self.federation, self.watch = config, folder, federation, watch
         self.fleet = federation.fleet
-        self.lengths: dict[str, int] = {}
+        self.journals: dict[str, Journal] = {}
+        self.begun_with = checkpoints.hash_begun_with(folder)
         self.seconds = 0.0
         self.n_losses = 0  # since the last checkpoint
 
@@ -209,16 +230,14 @@ class _Loop:
         """From the last checkpoint, if there is one."""
         if self.n_losses:
             self.fleet.replace_lost()
-        found = checkpoints.load(self.folder / "checkpoints", self.fleet, self.config.method)
-        self.lengths, self.seconds = dict.fromkeys((kind.file for kind in LINES), 0), 0.0
-        if found:  # a kind of record that it does not know was empty then
-            self.lengths, self.seconds = self.lengths | found.lengths, found.seconds
-        else:  # nothing of a start that was cut short may stay
-            shutil.rmtree(self.folder / "checkpoints")
-            (self.folder / "checkpoints").mkdir()
+        found = checkpoints.load(self.folder, self.fleet, self.config.method)
+        lengths, self.seconds = (found.lengths, found.seconds) if found else ({}, 0.0)
+        if not found:  # nothing of a start that was cut short may stay
+            shutil.rmtree(self.folder / checkpoints.FOLDER)
+            make_folder(self.folder / checkpoints.FOLDER)
             self.fleet.open({"links": {}, "clients": {}}, -1)
-        for kind in LINES:
-            cut(self.folder / kind.file, self.lengths[kind.file])
+        # a kind of record that the checkpoint does not know was empty then
+        self.journals = {kind.file: Journal(self.folder / kind.file, lengths.get(kind.file, 0)) for kind in LINES}
         first = found.round + 1 if found else 0
         log_event(self.folder, f"from round {first} on")
         if self.watch:
@@ -242,13 +261,15 @@ class _Loop:
         self.append(ClientScore, describe_clients(fleet, played.scores or []))
         self.append(Pairs, describe_pairs(fleet))
         self.append(Matrix, describe_matrices(fleet))
-        self.append_lines(Traffic, fleet.ledger.to_jsonl())  # its columns are the record's fields
+        self.journals[Traffic.file].append(fleet.ledger.to_jsonl())  # its columns are the record's fields
         seconds = perf_counter() - started
         self.append(Times, [Times(round, seconds, played.evaluate_seconds)])
         self.seconds += seconds
         if is_last or round % self.config.checkpoint_every == 0:
-            checkpoint = Checkpoint(round, self.federation.server, self.lengths, self.seconds)
-            checkpoints.save(self.folder / "checkpoints", fleet, checkpoint)
+            lengths = {name: journal.n_bytes for name, journal in self.journals.items()}
+            hashes = self.begun_with | {name: journal.sha256 for name, journal in self.journals.items()}
+            checkpoint = Checkpoint(round, self.federation.server, lengths, self.seconds, hashes)
+            checkpoints.save(self.folder, fleet, checkpoint)
             self.n_losses = 0
         if self.watch:
             self.watch.finished_round(row, seconds)
@@ -259,10 +280,7 @@ class _Loop:
             self.watch.said(line)
 
     def append(self, kind: type[Record], rows: Iterable[Record]) -> None:
-        self.append_lines(kind, map(to_line, rows))
-
-    def append_lines(self, kind: type[Record], lines: Iterable[str]) -> None:
-        self.lengths[kind.file] = append_lines(self.folder / kind.file, lines)
+        self.journals[kind.file].append(map(to_line, rows))
 
 
 def _title(config: Config, task: Task, folder: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.wire.buffer import Reader, WireError, write_varint
+from laconic.wire.buffer import CHUNK, Reader, WireError, write_varint
 
 PACKED, GAPS, MODEL = 0, 1, 2
 CHANGES, MODEL_ON_BASE, BY_SIZE = 8, 9, 10  # from 8 on the base is needed
@@ -19,6 +19,7 @@ MAX_PRIOR = 151
 MAX_SURROUNDED = 1 << 18  # bits of a mask with sizes beside it; beyond this the surroundings are not worth their time
 
 Sizes = NDArray[np.uint8]  # [bit] see floats.sizes
+NOTHING_KNOWN = np.zeros((1, 1), np.uint8)  # in place of a base, where there is none
 
 
 def encode(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, sizes: Sizes | None = None) -> tuple[int, bytes]:
@@ -55,7 +56,7 @@ def encode(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, sizes: Sizes
 
 def decode(
     method: int,
-    payload: bytes,
+    payload: bytes | memoryview,
     shape: tuple[int, ...],
     base: NDArray[np.bool_] | None,
     sizes: Sizes | None = None,
@@ -65,10 +66,11 @@ def decode(
     if method == PACKED:
         packed = reader.take(-(-n_bits // 8))
         reader.finish()
-        return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_bits).astype(bool).reshape(shape)
+        return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_bits).view(np.bool_).reshape(shape)
     if method == GAPS:
         rare = reader.varint(1)
-        flat = read_gaps(reader, n_bits) ^ (rare == 0)
+        flat = read_gaps(reader, n_bits)
+        flat ^= rare == 0
         reader.finish()
         return flat.reshape(shape)
     if method == CHANGES:
@@ -119,12 +121,20 @@ def read_gaps(reader: Reader, n_bits: int) -> NDArray[np.bool_]:
     n_gaps = reader.varint(min(n_bits, 8 * reader.n_left))  # each takes a bit or more
     if n_gaps:
         shift = reader.varint(40)
-        gaps = np.zeros(n_gaps, np.int64)
-        used = kernels.read_rice(gaps, shift, np.frombuffer(bytearray(reader.data[reader.at :]), np.uint8))
-        if used < 0 or gaps.max() >= n_bits or gaps.sum() + n_gaps > n_bits:
-            raise WireError(f"{n_gaps} gaps run over the {n_bits} bits they should fit")
+        buffer, used, last = np.frombuffer(bytearray(reader.data[reader.at :]), np.uint8), 0, -1
+        for at in range(0, n_gaps, CHUNK):
+            places = np.zeros(min(CHUNK, n_gaps - at), np.int64)
+            used = kernels.read_rice(places, shift, buffer, used)
+            if used < 0 or places.max() >= n_bits:  # no sum of these can overflow
+                raise WireError(f"{n_gaps} gaps run over the {n_bits} bits they should fit")
+            places += 1
+            np.cumsum(places, out=places)
+            places += last
+            last = int(places[-1])
+            if last >= n_bits:
+                raise WireError(f"{n_gaps} gaps run over the {n_bits} bits they should fit")
+            flat[places] = True
         reader.take(-(-used // 8))
-        flat[np.cumsum(gaps + 1) - 1] = True
     return flat
 
 
@@ -172,9 +182,15 @@ def as_rows(bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def with_margins(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
     rows = as_rows(bits)
-    out = np.zeros((rows.shape[0] + 1, rows.shape[1] + 2), np.uint8)
+    out = margins_alone(bits.shape)
     out[1:, 1:-1] = rows
     return out
+
+
+def margins_alone(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Zeros, for bits of this shape to be read into."""
+    n_columns = shape[-1] if len(shape) > 1 else math.prod(shape)
+    return np.zeros((math.prod(shape) // n_columns + 1, n_columns + 2), np.uint8)
 
 
 def run_model(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, priors: bytes, lag: int, limit: int) -> bytes:
@@ -182,7 +198,7 @@ def run_model(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, priors: b
     from laconic.wire import kernels
 
     padded, buffer = with_margins(bits), np.zeros(limit, np.uint8)
-    known = np.zeros_like(padded) if base is None else with_margins(base)
+    known = NOTHING_KNOWN if base is None else with_margins(base)
     chances = np.array([read_prior(byte) for byte in priors] * 2)
     n_bytes = kernels.code_bits(padded, known, chances, lag, buffer, False)
     return buffer[:n_bytes].tobytes()
@@ -191,19 +207,19 @@ def run_model(bits: NDArray[np.bool_], base: NDArray[np.bool_] | None, priors: b
 def read_model(reader: Reader, shape: tuple[int, ...], base: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     from laconic.wire import kernels
 
-    lag = reader.take(1)[0] if base is None else 0
+    lag = reader.byte() if base is None else 0
     if base is None and not 4 <= lag < 64:
         raise WireError(f"lag {lag}; 4 to 63 was expected")
     priors = reader.take(1 if base is None else 2)
     if max(priors) > MAX_PRIOR:
         raise WireError(f"prior {max(priors)}; at most {MAX_PRIOR} was expected")
-    padded = with_margins(np.zeros(shape, bool))
-    known = np.zeros_like(padded) if base is None else with_margins(base)
+    padded = margins_alone(shape)
+    known = NOTHING_KNOWN if base is None else with_margins(base)
     buffer = np.frombuffer(bytearray(reader.take(reader.n_left)), np.uint8)
     used = kernels.code_bits(padded, known, np.array([read_prior(byte) for byte in priors] * 2), lag, buffer, True)
     if used < len(buffer):
         raise WireError(f"{len(buffer) - used} bytes too many after the bits")
-    return padded[1:, 1:-1].astype(bool).reshape(shape)
+    return padded[1:, 1:-1].astype(np.bool_).reshape(shape)
 
 
 def run_sized(flat: NDArray[np.bool_], sizes: Sizes, limit: int) -> bytes:
@@ -215,7 +231,7 @@ def run_sized(flat: NDArray[np.bool_], sizes: Sizes, limit: int) -> bytes:
     return buffer[:n_bytes].tobytes()
 
 
-def read_sized(payload: bytes, sizes: Sizes) -> NDArray[np.bool_]:
+def read_sized(payload: bytes | memoryview, sizes: Sizes) -> NDArray[np.bool_]:
     from laconic.wire import kernels
 
     flat, buffer = np.zeros(sizes.size, np.uint8), np.frombuffer(bytearray(payload), np.uint8)

@@ -1,6 +1,13 @@
 """Reading bytes that a stranger sent: every length is checked before it is believed."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 MAX_RANK = 8
+CHUNK = 1 << 16  # numbers that are worked on at once: what a code needs beside the array itself is then little
 
 
 class WireError(ValueError):
@@ -20,23 +27,29 @@ def write_varint(number: int) -> bytes:
 class Reader:
     """A cursor over a message; `allowance` is how many bytes of arrays it may still ask us to hold."""
 
-    def __init__(self, data: bytes, allowance: int) -> None:
-        self.data, self.at, self.allowance = data, 0, allowance
+    def __init__(self, data: bytes | memoryview, allowance: int) -> None:
+        self.data, self.at, self.allowance = memoryview(data), 0, allowance
 
     @property
     def n_left(self) -> int:
         return len(self.data) - self.at
 
-    def take(self, n_bytes: int) -> bytes:
+    def take(self, n_bytes: int) -> memoryview:
         if n_bytes > self.n_left:
             raise WireError(f"message ends early: {n_bytes} bytes due, {self.n_left} left")
         self.at += n_bytes
         return self.data[self.at - n_bytes : self.at]
 
+    def byte(self) -> int:
+        if self.at >= len(self.data):
+            raise WireError("message ends early: 1 byte due, 0 left")
+        self.at += 1
+        return self.data[self.at - 1]
+
     def varint(self, most: int = (1 << 64) - 1) -> int:
         number = 0
         for shift in range(0, 70, 7):
-            byte = self.take(1)[0]
+            byte = self.byte()
             number |= (byte & 127) << shift
             if byte < 128:
                 if number > most or (byte == 0 and shift > 0):
@@ -56,3 +69,16 @@ class Reader:
     def finish(self) -> None:
         if self.n_left:
             raise WireError(f"{self.n_left} bytes too many at the end")
+
+
+def gather(chunks: Iterable[NDArray[Any]], n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The n numbers that come in these parts."""
+    whole, at = np.empty(n, dtype), 0
+    for some in chunks:
+        whole[at : at + some.size] = some
+        at += some.size
+    return whole
+
+
+def chunks_of(flat: NDArray[Any]) -> Iterable[NDArray[Any]]:
+    return (flat[at : at + CHUNK] for at in range(0, flat.size, CHUNK))

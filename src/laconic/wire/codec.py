@@ -9,7 +9,7 @@ import numpy as np
 from laconic.wire import ints
 from laconic.wire.buffer import Reader, WireError, write_varint
 from laconic.wire.expected import Expected, Length, UpTo, check_entries, check_expected, check_presence
-from laconic.wire.fields import Part, read_field, write_field
+from laconic.wire.fields import Part, find_part, read_field, write_field
 from laconic.wire.message import ARRAY_KINDS, CARRIERS, MAX_TEXT_BYTES, Message, Sparse, plain
 
 VERSION = 1
@@ -112,6 +112,23 @@ def decode(
     expected: of fields, by name; a message that is otherwise is refused before they are read. must_be_finite: so must
     be all floats in it.
     """
+    told = decode_detailed(
+        cls, data, base, expected=expected, must_be_finite=must_be_finite, max_bytes=max_bytes, itemise=False
+    )
+    return told[0]
+
+
+def decode_detailed(
+    cls: type[M],
+    data: bytes,
+    base: Message | None = None,
+    *,
+    expected: Expected | None = None,
+    must_be_finite: bool = False,
+    max_bytes: int = MAX_BYTES,
+    itemise: bool = True,
+) -> tuple[M, Encoded]:
+    """The message, and which bytes each field took by what method: as its writer's encode_detailed said."""
     check_base(cls, base)
     expected = expected or {}
     check_expected(cls, expected)
@@ -125,7 +142,7 @@ def decode(
         raise WireError(f"version {version}; this end speaks version {VERSION}")
     if on_base and base is None:
         raise WireError(f"this {cls.__name__} was coded against an earlier one; pass that as base")
-    body = data[:-n_check]
+    body = memoryview(data)[:-n_check]
     if data[-n_check:] != checksum(cls, body, base if on_base else None):
         raise WireError(f"checksum fails: damaged, no {cls.__name__}, or coded against another base")
     if flags >> len(names):
@@ -136,7 +153,9 @@ def decode(
     reader.take(n_head)
     last = last_array(cls, is_set)
     values: dict[str, Any] = {}
+    parts: dict[str, Part] = {}
     for name, kind, optional in cls.schema:
+        before = reader.at
         if optional and not is_set["has " + name]:
             values[name] = None
         elif kind == "bool":
@@ -145,9 +164,11 @@ def decode(
             due, start = expected.get(name), getattr(base, name) if on_base else None
             values[name] = read_field(reader, (name, kind), start, due, is_last=name == last)
             check_entries(name, values[name], due.most if due else math.inf, must_be_finite=must_be_finite)
+        if itemise:
+            parts[name] = find_part(kind, bytes(body[before : reader.at]), has_length=name != last)
     reader.finish()
     try:
-        return cls(**values)
+        return cls(**values), Encoded(data, parts)
     except TypeError as error:  # beyond the limits of its kind
         raise WireError(str(error)) from None
 
@@ -201,7 +222,7 @@ def allowance(n_bytes: int) -> int:
     return FREE_BYTES + PAID_BYTES * n_bytes
 
 
-def checksum(cls: type[Message], body: bytes, base: Message | None) -> bytes:
+def checksum(cls: type[Message], body: bytes | memoryview, base: Message | None) -> bytes:
     """CRC-32 of schema, base and body, so that none of them can differ unnoticed; its low half if the body is short.
 
     The link below guards against noise; this is for mistaken bases and classes, which show again in the next message.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from laconic.wire.buffer import WireError
 from laconic.wire.message import ARRAY_KINDS, Message, Sparse
@@ -76,15 +77,28 @@ def check_chosen(name: str, due: Due, n_chosen: int) -> None:
 
 def check_entries(name: str, value: Any, most: float, *, must_be_finite: bool) -> None:
     """most: of numbers' sizes; inf where any will do."""
-    numbers = np.asarray(value.values if isinstance(value, Sparse) else value)
-    if numbers.dtype.kind not in "iuf" or not numbers.size or (most == math.inf and not must_be_finite):
+    if most == math.inf and not must_be_finite:
         return
-    low, high = numbers.min(), numbers.max()  # NaN if there is one
-    if numbers.dtype.kind == "f" and (np.isnan(low) or (must_be_finite and (np.isinf(low) or np.isinf(high)))):
+    numbers = np.asarray(value.values if isinstance(value, Sparse) else value)
+    if numbers.dtype.kind not in "iuf" or not numbers.size:
+        return
+    low, high = find_ends(numbers)
+    if numbers.dtype.kind == "f" and (np.isnan([low, high]).any() or (must_be_finite and np.isinf([low, high]).any())):
         raise WireError(f"{name} is not finite")
-    furthest = high if high.item() > -low.item() else low  # Python's own numbers: -low may have no place in int64
+    furthest = high if abs(high.item()) > abs(low.item()) else low  # Python's own: |low| may have no place in int64
     if abs(furthest.item()) > most:
-        raise WireError(f"{name} reaches {furthest}, at most {most:.15g} was expected")
+        raise WireError(f"{name} reaches {furthest!s}, at most {most:.15g} was expected")
+
+
+def find_ends(numbers: NDArray[Any]) -> tuple[Any, Any]:
+    """Two entries, as far from 0 as any on their side of it; where there are NaNs, one is among them."""
+    if numbers.dtype.kind != "f":
+        return numbers.min(), numbers.max()
+    # As whole numbers, floats rise with their size: as unsigned ones the negative above all others, as signed below.
+    width = numbers.itemsize
+    ends = numbers.view(f"u{width}").max(), numbers.view(f"i{width}").max().view(f"u{width}")
+    low, high = np.array(ends).view(numbers.dtype)
+    return low, high
 
 
 def fits(length: int, due: Length) -> bool:

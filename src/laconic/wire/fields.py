@@ -17,6 +17,7 @@ from laconic.wire.message import CARRIERS, DTYPES, Sparse, are_same, plain
 FLOAT_FORMATS = ("<e", "<f", "<d")  # a float travels in the first that holds it exactly; one byte says which
 SAME = 15  # as in the base; no code follows
 NAMES = {"bits": bits.NAMES, "ints": ints.NAMES, "floats": floats.NAMES}
+SCALAR_METHODS = {"int": "varint", "float": "float", "str": "text"}
 BOOL = np.dtype(bool)
 
 
@@ -66,6 +67,23 @@ def read_field(reader: Reader, field: tuple[str, str], base: Any, due: Due | Non
     return value
 
 
+def find_part(kind: str, data: bytes, *, has_length: bool) -> Part:
+    """Of a field that was read: has_length: its array has one before it."""
+    kind = CARRIERS.get(kind, kind)
+    if not data or kind in SCALAR_METHODS:
+        return Part(data, SCALAR_METHODS.get(kind, "flag") if data else "flag", False, 0)
+    reader = Reader(data, 0)
+    if has_length:
+        reader.varint()
+    blocks = [(kind, reader.data[reader.at])]
+    if kind == "sparse":
+        n_mask = reader.varint()
+        blocks = [("bits", reader.data[reader.at]), ("floats", reader.data[reader.at + n_mask])]
+    methods = [(kind, head & 15) for kind, head in blocks]
+    names = ["same" if method == SAME else NAMES[kind][method] for kind, method in methods]
+    return Part(data, ", ".join(names), any(method >= 8 for _, method in methods), 0)
+
+
 def write_float(value: float) -> bytes:
     exact = struct.pack("<d", value)
     for code, letters in enumerate(FLOAT_FORMATS[:-1]):
@@ -85,9 +103,9 @@ def read_float(reader: Reader) -> float:
 
 
 def read_text(reader: Reader) -> str:
-    raw = reader.take(reader.take(1)[0])
+    raw = reader.take(reader.byte())
     try:
-        return raw.decode()
+        return bytes(raw).decode()
     except UnicodeDecodeError as error:
         raise WireError(f"text of {len(raw)} bytes is no UTF-8: {error.reason}") from None
 
@@ -126,7 +144,7 @@ def read_block(
     sizes: bits.Sizes | None = None,
 ) -> NDArray[Any]:
     """check: of shape and bytes a number. shape: given if it was not sent; sizes: of the base's numbers, for a mask."""
-    head = reader.take(1)[0]
+    head = reader.byte()
     method, dtype = head & 15, DTYPES[min(head >> 4, len(DTYPES) - 1)]
     if method >= 8:
         if base is None or head >> 4:

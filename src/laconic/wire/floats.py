@@ -4,6 +4,7 @@ That of singles looks for numbers that follow from those before them; the others
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from laconic.wire import ints, planes
 from laconic.wire.bits import shorter
-from laconic.wire.buffer import WireError
+from laconic.wire.buffer import WireError, chunks_of, gather
 
 PLAIN, PLANES, MODEL = ints.PLAIN, ints.PLANES, ints.MODEL
 LINES = 4
@@ -65,31 +66,37 @@ def find_steps(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]]
 
 
 def decode(
-    method: int, payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], base: NDArray[np.floating[Any]] | None
+    method: int,
+    payload: bytes | memoryview,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    base: NDArray[np.floating[Any]] | None,
 ) -> NDArray[np.floating[Any]]:
     """base: given for the methods that need it."""
     if method == PLAIN:
         return ints.read_plain(payload, shape, dtype)
-    n, n_columns = math.prod(shape), shape[-1] if shape else 1
-    signed, unsigned = np.dtype(f"<i{dtype.itemsize}"), np.dtype(f"<u{dtype.itemsize}")
-    if method == PLANES:
-        return unrotate(planes.unsqueeze(payload, n, unsigned), dtype).reshape(shape)
-    if method == MODEL:
-        ordered = ints.from_int64(ints.read_model(payload, n, None, n_columns), signed)
-        return unorder(ordered, dtype).reshape(shape)
+    n, signed, unsigned = math.prod(shape), np.dtype(f"<i{dtype.itemsize}"), np.dtype(f"<u{dtype.itemsize}")
+    if method in (PLANES, PLANES_ON_BASE):
+        chunks = planes.unsqueeze(payload, n, unsigned)
+        return gather(from_planes(chunks, dtype, base), n, dtype).reshape(shape)
     if method in (LINES, LINES_ON_BASE):
         if dtype.itemsize != 4 or n > MAX_MODELLED:
             raise WireError(f"{n} of {dtype} by lines; at most {MAX_MODELLED} of float32 were expected")
         return unorder(ints.from_int64(read_lines(payload, n, base), signed), dtype).reshape(shape)
-    assert base is not None
-    start = order(base)
-    steps: NDArray[np.integer[Any]]
-    if method == PLANES_ON_BASE:
-        steps = ints.unzigzag(planes.unsqueeze(payload, n, unsigned))
+    start = None if base is None else order(base)
+    values = ints.read_model(payload, shape, 8 * dtype.itemsize, start, MAX_MODELLED)
+    ordered = ints.from_int64(values, signed)
+    return unorder(ordered if start is None else start + ordered, dtype).reshape(shape)
+
+
+def from_planes(
+    chunks: Iterator[NDArray[np.unsignedinteger[Any]]], dtype: np.dtype[Any], base: NDArray[np.floating[Any]] | None
+) -> Iterator[NDArray[np.floating[Any]]]:
+    if base is None:
+        yield from (unrotate(some, dtype) for some in chunks)
     else:
-        hints = ints.bit_lengths(start.astype(np.int64))
-        steps = ints.from_int64(ints.read_model(payload, n, hints, n_columns), signed)
-    return unorder(start + steps, dtype).reshape(shape)
+        for start, some in zip(chunks_of(base.ravel()), chunks, strict=True):
+            yield unorder(order(start) + ints.unzigzag(some), dtype)
 
 
 def write_lines(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | None, limit: int) -> bytes:
@@ -101,7 +108,7 @@ def write_lines(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]
     return buffer[: kernels.code_singles(values, start, base is not None, buffer, False)].tobytes()
 
 
-def read_lines(payload: bytes, n: int, base: NDArray[np.floating[Any]] | None) -> NDArray[np.int64]:
+def read_lines(payload: bytes | memoryview, n: int, base: NDArray[np.floating[Any]] | None) -> NDArray[np.int64]:
     from laconic.wire import kernels
 
     values, buffer = np.zeros(n, np.int64), np.frombuffer(bytearray(payload), np.uint8)

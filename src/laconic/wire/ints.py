@@ -1,6 +1,7 @@
 """Integers: plain, Rice, byte planes, or a model of their bit lengths; as they are or as steps from the base."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from laconic.wire import planes
 from laconic.wire.bits import choose_shift, shorter
-from laconic.wire.buffer import WireError
+from laconic.wire.buffer import CHUNK, WireError, chunks_of, gather
 
 PLAIN, RICE, PLANES, MODEL = 0, 1, 2, 3
 ON_BASE = 8  # added to a method: what it codes are steps from the base
@@ -54,20 +55,22 @@ def encode_values(
 
 
 def decode(
-    method: int, payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], base: NDArray[np.integer[Any]] | None
+    method: int,
+    payload: bytes | memoryview,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    base: NDArray[np.integer[Any]] | None,
 ) -> NDArray[np.integer[Any]]:
     """base: given for the methods that need it."""
     if method == PLAIN:
         return read_plain(payload, shape, dtype)
-    n, n_columns = math.prod(shape), shape[-1] if shape else 1
-    if base is None:
-        return from_int64(decode_values(method, payload, n, n_columns), dtype).reshape(shape)
-    start = as_int64(base)
-    steps = decode_values(method - ON_BASE, payload, n, n_columns, bit_lengths(start))
-    return from_int64(start + steps, dtype).reshape(shape)
+    chunks = decode_values(method % ON_BASE, payload, shape, dtype, base)
+    if base is not None:
+        chunks = (as_int64(start) + steps for start, steps in zip(chunks_of(base.ravel()), chunks, strict=True))
+    return gather((from_int64(values, dtype) for values in chunks), math.prod(shape), dtype).reshape(shape)
 
 
-def read_plain(payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def read_plain(payload: bytes | memoryview, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     n_bytes = math.prod(shape) * dtype.itemsize
     if len(payload) != n_bytes:
         raise WireError(f"{len(payload)} bytes of {dtype}; shape {shape} takes {n_bytes}")
@@ -75,15 +78,24 @@ def read_plain(payload: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
 
 
 def decode_values(
-    method: int, payload: bytes, n: int, n_columns: int, hints: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
+    method: int,
+    payload: bytes | memoryview,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    base: NDArray[np.integer[Any]] | None,
+) -> Iterator[NDArray[np.int64]]:
+    """In chunks: numbers of this dtype, or their steps from the base's."""
+    n = math.prod(shape)
     if method == RICE:
-        return read_rice(payload, n)
-    if method == MODEL:
-        return read_model(payload, n, hints, n_columns)
-    if payload[:1] not in (b"\1", b"\2", b"\4", b"\x08"):
-        raise WireError(f"planes of {payload[:1]!r} bytes; 1, 2, 4 or 8 was expected")
-    return unzigzag(planes.unsqueeze(payload[1:], n, np.dtype(f"<u{payload[0]}"))).astype(np.int64)
+        yield from read_rice(payload, n)
+    elif method == MODEL:
+        yield from chunks_of(read_model(payload, shape, 8 * dtype.itemsize, None if base is None else base.ravel()))
+    else:
+        width = payload[0] if payload else 0
+        if width not in (1, 2, 4, 8) or width > 2 * dtype.itemsize:  # zig-zag may take a bit more than the dtype has
+            raise WireError(f"planes of {width} bytes; 1, 2, 4 or 8 was expected, and at most twice {dtype}'s")
+        for some in planes.unsqueeze(payload[1:], n, np.dtype(f"<u{width}")):
+            yield unzigzag(some).astype(np.int64)
 
 
 def write_rice(values: NDArray[np.int64], limit: int) -> bytes:
@@ -98,16 +110,20 @@ def write_rice(values: NDArray[np.int64], limit: int) -> bytes:
     return bytes([shift]) + buffer.tobytes()
 
 
-def read_rice(payload: bytes, n: int) -> NDArray[np.int64]:
+def read_rice(payload: bytes | memoryview, n: int) -> Iterator[NDArray[np.int64]]:
     from laconic.wire import kernels
 
-    values = np.zeros(n, np.int64)
     if not payload or payload[0] > 40 or n > 8 * len(payload):
         raise WireError(f"{len(payload)} bytes cannot hold {n} Rice codes")
-    used = kernels.read_rice(values, payload[0], np.frombuffer(bytearray(payload[1:]), np.uint8))
-    if -(-used // 8) != len(payload) - 1:
+    buffer, used = np.frombuffer(bytearray(payload[1:]), np.uint8), 0
+    for at in range(0, n, CHUNK):
+        values = np.zeros(min(CHUNK, n - at), np.int64)
+        used = kernels.read_rice(values, payload[0], buffer, used)
+        if used < 0:
+            break
+        yield (values >> 1) ^ -(values & 1)
+    if -(-used // 8) != len(buffer):
         raise WireError(f"{len(payload)} bytes of Rice codes are not the {n} due")
-    return (values >> 1) ^ -(values & 1)
 
 
 def write_model(values: NDArray[np.int64], hints: NDArray[np.int64] | None, n_columns: int, limit: int) -> bytes:
@@ -115,22 +131,29 @@ def write_model(values: NDArray[np.int64], hints: NDArray[np.int64] | None, n_co
     from laconic.wire import kernels
 
     widest, buffer = int(bit_lengths(values).max()), np.zeros(limit, np.uint8)
-    hints = np.zeros_like(values) if hints is None else hints
-    n_bytes = kernels.code_integers(values.copy(), hints, n_columns, widest, buffer, False)
+    known = np.zeros(values.size, np.uint8) if hints is None else hints.astype(np.uint8)
+    n_bytes = kernels.code_integers(values.copy(), known, n_columns, widest, buffer, False)
     return bytes([widest]) + buffer[:n_bytes].tobytes()
 
 
-def read_model(payload: bytes, n: int, hints: NDArray[np.int64] | None, n_columns: int) -> NDArray[np.int64]:
+def read_model(
+    payload: bytes | memoryview,
+    shape: tuple[int, ...],
+    n_bits: int,
+    base: NDArray[np.integer[Any]] | None,
+    most: int = MAX_MODELLED,
+) -> NDArray[np.int64]:
+    """Flat. n_bits: of a number, so that no more are read for any; most: that a writer would have modelled."""
     from laconic.wire import kernels
 
-    if not payload or payload[0] > 64 or n > MAX_MODELLED:
-        raise WireError(
-            f"{n} numbers modelled by {payload[:1]!r}; at most {MAX_MODELLED} of up to 64 bits were expected"
-        )
+    n, n_columns, widest = math.prod(shape), shape[-1] if shape else 1, payload[0] if payload else 255
+    if widest > n_bits or n > most:
+        raise WireError(f"{n} numbers of {widest} bits modelled; at most {most} of up to {n_bits} bits were expected")
+    hints = np.zeros(n, np.uint8)
+    if base is not None:
+        hints = gather((bit_lengths(as_int64(some)) for some in chunks_of(base)), n, hints.dtype)
     values, buffer = np.zeros(n, np.int64), np.frombuffer(bytearray(payload[1:]), np.uint8)
-    used = kernels.code_integers(
-        values, np.zeros_like(values) if hints is None else hints, n_columns, payload[0], buffer, True
-    )
+    used = kernels.code_integers(values, hints, n_columns, widest, buffer, True)
     if used < len(buffer):
         raise WireError(f"the {len(buffer)} bytes of the model's code are not {n} numbers")
     return values

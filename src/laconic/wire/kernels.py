@@ -127,7 +127,10 @@ def code_mixed(bit: Any, slots: Any, model: Any, buffer: Any) -> Any:
 
 @compiled
 def code_bits(bits: Any, base: Any, priors: Any, lag: Any, buffer: Any, reads: Any) -> Any:
-    """Bytes used. bits, base: uint8 [row + 1, column + 2], margins of zeros left, right and above; lag 0: on base."""
+    """Bytes used. bits, base: uint8 [row + 1, column + 2], margins of zeros left, right and above.
+
+    lag 0: on the base, which is looked at in no other case.
+    """
     n_rows, n_columns = bits.shape[0] - 1, bits.shape[1] - 2
     half = max(n_columns // 2, 1)  # a literal and its negation are half a row apart
     at_a = WEIGHTS + 4 * 5
@@ -138,31 +141,38 @@ def code_bits(bits: Any, base: Any, priors: Any, lag: Any, buffer: Any, reads: A
     # Most of a sparse array is calm; there one context does, at a third of the time. Small arrays can afford the rest.
     may_hurry = n_rows * n_columns > 1 << 19
     near = priors[0] >> 6  # rate of flips among the last 16 bits or so; slow: 64, from this row on
-    rates = np.full(n_columns + 1, near, np.int64)  # the same down each column
+    rates = np.full(n_columns + 1, near, np.uint16)  # the same down each column; of one row alone it is large
     for row in range(1, n_rows + 1):
-        heavy = LEVEL[min(np.int64(base[row].sum()) * 512 // n_columns, 255)]
+        heavy = np.int64(0)
+        if not lag:
+            heavy = LEVEL[min(np.int64(base[row].sum()) * 512 // n_columns, 255)]
         slow = near
         west = west_flips = 0  # the bits just coded, newest lowest
         for column in range(1, n_columns + 1):
-            known = np.int64(base[row, column])
-            north = np.int64(bits[row - 1, column])
-            other = other_flip = np.int64(0)
+            north = north_flip = np.int64(bits[row - 1, column])
+            known = other = other_flip = np.int64(0)
             if column > half:
-                other = np.int64(bits[row, column - half])
-                other_flip = other ^ base[row, column - half]
+                other = other_flip = np.int64(bits[row, column - half])
+            if not lag:
+                known = np.int64(base[row, column])
+                north_flip ^= base[row - 1, column]
+                if column > half:
+                    other_flip ^= base[row, column - half]
             flip = np.int64(bits[row, column]) ^ known
-            rate = LEVEL[rates[column] >> 8]
+            column_rate = np.int64(rates[column])
+            rate = LEVEL[column_rate >> 8]
             if may_hurry and known | west & 255 | north | other == 0:
                 flip = code_alone(flip, at_calm + (rate | LEVEL[slow >> 8] << 4), model, buffer)
             else:
-                beside = np.int64(base[row, column - 1] | base[row, column + 1] << 1)
                 if lag:
                     beside = np.int64(west >> 3 & 1 | (west >> (lag - 1) & 1) << 1)
                     heavy = LEVEL[slow >> 8]
+                else:
+                    beside = np.int64(base[row, column - 1] | base[row, column + 1] << 1)
                 above = north | bits[row - 1, column - 1] << 1 | bits[row - 1, column + 1] << 2
                 slots = (
                     WEIGHTS + 5 * (known << 1 | west_flips & 1),
-                    at_a + (known | (west_flips & 7) << 1 | (north ^ base[row - 1, column]) << 4 | other_flip << 5),
+                    at_a + (known | (west_flips & 7) << 1 | north_flip << 4 | other_flip << 5),
                     at_b + (known | LEVEL[near >> 8] << 1 | LEVEL[slow >> 8] << 5),
                     at_c + (known | (west & 7) << 1 | above << 4 | other << 7 | beside << 8),
                     at_d + (known | rate << 1 | heavy << 5),
@@ -172,7 +182,7 @@ def code_bits(bits: Any, base: Any, priors: Any, lag: Any, buffer: Any, reads: A
             west, west_flips = west << 1 | flip ^ known, west_flips << 1 | flip
             near += ((flip << 16) - near) >> 4
             slow += ((flip << 16) - slow) >> 6
-            rates[column] += ((flip << 16) - rates[column]) >> 4
+            rates[column] = column_rate + (((flip << 16) - column_rate) >> 4)
         if not reads and model[AT] > len(buffer):
             return model[AT]  # no gain any more
     return close_model(model, buffer)
@@ -223,7 +233,7 @@ def code_number(value: Any, depth: Any, modelled: Any, tables: Any, model: Any, 
 
 @compiled
 def code_integers(values: Any, hints: Any, n_columns: Any, widest: Any, buffer: Any, reads: Any) -> Any:
-    """Bytes used, -1 if impossible."""
+    """Bytes used, -1 if impossible. hints, of the base's lengths: uint8, as are those of the numbers above."""
     at_a = WEIGHTS + 128 * 5
     at_b, at_c, at_d = at_a + 128, at_a + 128 * 66, at_a + 128 * 131
     at_lead = at_d + 128 * 65
@@ -231,17 +241,17 @@ def code_integers(values: Any, hints: Any, n_columns: Any, widest: Any, buffer: 
     model = open_model(128, at_sign + 2 * 65 - at_a, 14, buffer, reads)
     for slot in range(at_lead, at_sign):
         model[slot] += 4  # leading bits are near even: trust that for a while
-    lengths = np.zeros(n_columns, np.int64)  # of the values just above
+    lengths = np.zeros(n_columns, np.uint8)  # of the values just above
     depth = 0
     while widest >> depth:
         depth += 1
     before = sign = np.int64(0)
     for i in range(len(values)):
         column = i % n_columns
-        around = (at_b + before * 128, at_c + lengths[column] * 128, at_d + hints[i] * 128)
+        around = (at_b + before * 128, at_c + np.int64(lengths[column]) * 128, at_d + np.int64(hints[i]) * 128)
         tables = (WEIGHTS, at_a, *around, at_lead, at_sign + sign)
         values[i], length = code_number(values[i], depth, 256, tables, model, buffer)
-        if length > 64:
+        if length > widest:
             return -1
         if length:
             sign = np.int64(values[i] < 0)
@@ -381,9 +391,9 @@ def write_rice(values: Any, shift: Any, buffer: Any) -> None:
 
 
 @compiled
-def read_rice(values: Any, shift: Any, buffer: Any) -> Any:
-    """Bits used, or -1 where the buffer ends too soon or a value would not fit."""
-    at, end = 0, 8 * len(buffer)
+def read_rice(values: Any, shift: Any, buffer: Any, at: Any) -> Any:
+    """Bits used, those before `at` among them, or -1 where the buffer ends too soon or a value would not fit."""
+    end = 8 * len(buffer)
     for i in range(len(values)):
         high = 0
         while at < end and buffer[at >> 3] & 128 >> (at & 7):

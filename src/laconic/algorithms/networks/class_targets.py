@@ -22,12 +22,10 @@ from laconic.algorithms.networks.settings import check_networks, choose_spec
 from laconic.networks import Network, Packed, Training, Vector
 from laconic.networks.prototypes import Masks, choose_masks, find_starts, read_rows, sum_features, write_rows
 from laconic.wire import Bits, Count, Due, Expected, Floats, Ints, Message, UpTo
+from laconic.wire.message import MOST_COUNT
 
 Kept = Literal["fp32", "fp16", "int8"]
 FLOATS = 32
-
-
-LARGEST_SUM = nn.LARGEST * 1e7  # of features of as many examples as any client is believed to have
 
 
 class Targets(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, "scales": 0, "masks": 0}):
@@ -141,12 +139,12 @@ class ClassTargets(Algorithm):
 
     def expect_means(self, exchange: Server) -> Expected:
         """How many rows and entries come follows from what a client holds; here, of one that has every class."""
-        has = np.ones_like(exchange.has_target)
+        has, most = np.ones_like(exchange.has_target), nn.LARGEST * MOST_COUNT  # a sum over examples, with ppa
         all_classes = Means(has, *write_rows(exchange.targets, exchange.masks, self.kept), n_examples=0)
-        expected = dict(expect_like(all_classes, most=LARGEST_SUM))
+        expected = dict(expect_like(all_classes, most))
         for name, part in all_classes.packed._asdict().items():
             if part is not None:
-                expected[name] = Due((UpTo(part.size),), LARGEST_SUM, item_bytes=part.itemsize)
+                expected[name] = Due((UpTo(part.size),), most, item_bytes=part.itemsize)
         return expected | {"n_examples": Due(may_lack=True)}
 
     def check_task(self, task: Task) -> None:

@@ -9,6 +9,7 @@ sent    to each neighbour: the kept parameters and where they are
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 
 from laconic import networks as nn
-from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, expect_like, on_client
+from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, expect_like, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, pick_highest, spread_density
 from laconic.networks.sgd import open_network, push_back
-from laconic.wire import Bits, Floats, Message
+from laconic.wire import Bits, Due, Floats, Message, UpTo
 
 
 class Kept(Message, paper_bits={"mask": 0}):
@@ -68,8 +69,11 @@ class DisPFL(Algorithm):
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         circle = [fleet.sampled[k] for k in fleet.rng.permutation(len(fleet.sampled))]
-        expected = expect_like(self.largest(choose_spec(fleet.task, self.training)), most=nn.LARGEST)
-        fleet.gossip(self.publish, self.absorb, seat(circle, self.n_neighbours), expected)
+        spec = choose_spec(fleet.task, self.training)
+        largest, n_dense = self.largest(spec), int(np.count_nonzero(~is_sparse(spec, self.part(spec))))
+        most = Due((UpTo(largest.values.size),), nn.LARGEST, item_bytes=largest.values.itemsize)
+        expected, check = expect_like(largest, values=most), partial(check_kept, n_dense)
+        fleet.gossip(self.publish, self.absorb, seat(circle, self.n_neighbours), expected, check)
 
     def costliest_round(self, task: Task) -> list[Message]:
         """What it tells each neighbour, and what each tells it."""
@@ -157,6 +161,10 @@ class DisPFL(Algorithm):
             kept = kept & ~pick_highest(np.where(kept, -np.abs(weights[place]), -np.inf), n_swapped)
             mask[place] = kept | pick_highest(np.where(kept, -1, np.abs(gradient[place])), n_swapped)
         return mask
+
+
+def check_kept(n_dense: int, kept: Kept) -> None:
+    check_shape("values", kept.values, (n_dense + int(np.count_nonzero(kept.mask)),))
 
 
 def seat(circle: Sequence[ClientId], n_neighbours: int) -> dict[ClientId, list[ClientId]]:

@@ -178,6 +178,8 @@ def fill_signature(report: Report) -> NDArray[np.float64]:
 
 
 def check_report(_: Lesson, report: Report) -> None:
+    if report.spread < 0:
+        raise ValueError(f"spread is {report.spread:g}, 0 or more was expected")
     n_held = int(np.count_nonzero(report.counts))
     for name in ("prototypes", "signature"):
         check_shape(name, getattr(report, name), (n_held, report.prototypes.shape[1]))

@@ -8,95 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from laconic.algorithm import state_type
 from laconic.algorithms import load_method
+from laconic.conformance.liars import list_fields, try_lies
+from laconic.conformance.small_runs import HARD, TWO_EACH, configure, make_data, read_all, read_rows
 from laconic.fleets.base import BaseFleet
 from laconic.fleets.host import Reply, Request
-from laconic.runs.config import Config, read_config
 from laconic.runs.run import resume, run
 from laconic.runs.typed_toml import ConfigError
 from laconic.state import thaw
 
 Claim = Callable[[str, str, Path], None]
-
-# of those settings that a method has
-SMALL = {
-    "n_clauses": 8,
-    "epochs": 1,
-    "threshold": 20,
-    "min_examples": 2,
-    "n_features": 20,
-    "aux_model": "shuffle-small",
-    "cps_dims": 5,
-    "ppa": "true",
-    "cpkd": "true",
-    "server_epochs": 3,
-    "head_epochs": 1,
-    "tune_epochs": 1,
-}
-N_CLIENTS, N_ROUNDS = 5, 3
-TWO_EACH = [[k % 3, (k + 1) % 3] for k in range(N_CLIENTS)]  # classes of each client
-HARD = ("fleet.participation=0.8", "fleet.lost_replies=0.3", "checkpoint_every=1")
-
-
-# ---------------------------------------------------------------- small runs
-def make_data(folder: Path, owned_classes: list[list[int]], n_each: int = 6) -> Path:
-    """8 by 8 bit images of 4 classes; client k owns some of each of its classes, and class 3 may be nobody's."""
-    rng = np.random.default_rng(0)
-    patterns = rng.random((4, 8, 8)) < 0.5
-    arrays: dict[str, NDArray[Any]] = {}
-    for part in ("train", "test"):
-        pairs = [
-            (owner, label) for owner, labels in enumerate(owned_classes) for label in labels for _ in range(n_each)
-        ]
-        pairs += [(99, label) for label in range(4)]  # too few examples to be a client
-        owners, labels = np.array(pairs).T
-        arrays |= {
-            f"x_{part}": (patterns[labels] ^ (rng.random((len(labels), 8, 8)) < 0.1)).astype(np.uint8),
-            f"y_{part}": labels,
-            f"owner_{part}": owners,
-        }
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / "made.npz", allow_pickle=False, **arrays)
-    return folder / "made.npz"
-
-
-def configure(method: str, fleet: str, data: Path, *settings: str) -> Config:
-    names = {field.name for field in fields(load_method(method))}
-    small = [f"method.{name}={value}" for name, value in SMALL.items() if name in names]
-    if "training" in names:  # of a network small enough that a round is nothing
-        small += ["method.training.model=resnet-small", "method.training.batch=8", "method.training.epochs=1"]
-    common = [
-        "data.partition=natural",
-        "data.group=owner",
-        "data.min_samples=10",
-        "fleet.workers=2",
-        f"rounds={N_ROUNDS}",
-        f"checkpoint_every={N_ROUNDS}",
-    ]
-    return read_config(
-        None, [f"method.name={method}", f"fleet.name={fleet}", f"data.name={data}", *small, *common, *settings]
-    )
-
-
-def read_all(folder: Path) -> dict[str, bytes]:
-    """Everything that must not depend on where, when and by how many workers it was made."""
-    files = [folder / f"{name}.jsonl" for name in ("metrics", "clients", "pairs", "matrices", "traffic")]
-    files += (folder / "checkpoints").glob("*.safetensors")
-    return {file.name: file.read_bytes() for file in files}
-
-
-def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines()]
 
 
 @cache
@@ -113,7 +40,6 @@ def expect_same(found: dict[str, bytes], due: dict[str, bytes], where: str) -> N
     assert not others, f"{where}: {', '.join(others)} differ from those of an undisturbed run in one thread"
 
 
-# ---------------------------------------------------------------- claims
 def same_states_and_ledger_for_any_workers_on_disk_or_in_memory(method: str, fleet: str, folder: Path) -> None:
     data = make_data(folder, TWO_EACH)
     for workers, state in ((2, "memory"), (3, "disk")):
@@ -193,6 +119,17 @@ def state_is_plain_data_that_reads_back(method: str, fleet: str, folder: Path) -
     assert isinstance(thaw(server.read_bytes(), {"server": kind})["server"], kind)
 
 
+def no_lie_ends_or_spoils_a_run_or_has_honest_clients_refused(method: str, fleet: str, folder: Path) -> None:
+    """On one fleet, for all read replies alike."""
+    if fleet != "local":
+        return
+    for step, field in list_fields(load_method(method)):
+        for found in try_lies(method, step, field):
+            harm = found.outcome == "ended" or found.not_finite or found.honest_refused
+            words = found.words or found.not_finite or "honest clients were refused"
+            assert not harm, f"{step}, {field.name}, {found.lie}: {words}"
+
+
 CLAIMS: tuple[Claim, ...] = (
     same_states_and_ledger_for_any_workers_on_disk_or_in_memory,
     resume_ends_bit_identical,
@@ -202,6 +139,7 @@ CLAIMS: tuple[Claim, ...] = (
     runs_without_validation_examples,
     ledger_is_what_was_handed_over_and_metrics_are_the_ledger,
     state_is_plain_data_that_reads_back,
+    no_lie_ends_or_spoils_a_run_or_has_honest_clients_refused,
 )
 
 
