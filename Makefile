@@ -40,8 +40,9 @@ lint: .venv/dev
 bench: .venv/ready
 	$(BIN)/laconic bench tsetlin
 
-# Tables of the README, docs/methods and docs/results, from what methods say of themselves and from the JSON of results.
-docs: .venv/ready
+# Tables of the README, docs/methods and docs/results, from what methods say of themselves, the schemas of their messages,
+# which need PyTorch to be imported, and the JSON of results.
+docs: .venv/dev
 	$(BIN)/python benchmarks/pages.py
 
 format: .venv/dev

@@ -1,5 +1,5 @@
 """Writes tables of the documentation anew: those of docs/results from the JSON beside them, those of methods from what
-each method says of itself. How each is made stands in tables.py.
+each method says of itself and from the schemas of its messages. How each is made stands in tables.py.
 
     python benchmarks/pages.py              writes
     python benchmarks/pages.py --check      writes nothing; exits with 1 if a page is not what it should be
@@ -34,7 +34,7 @@ def refresh(page: str) -> str:
 
 
 def list_pages() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "docs" / "methods" / "README.md", *sorted(RESULTS.glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs" / "methods").glob("*.md")), *sorted(RESULTS.glob("*.md"))]
 
 
 def main(arguments: list[str]) -> None:

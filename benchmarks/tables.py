@@ -320,3 +320,23 @@ def list_methods(_: None) -> Rows:
     for name, method in METHODS.items():
         summary = method.summary.partition(": ")[2].rstrip(".")
         yield [f"[{name}]({find_page(name)})", summary, method.travels, method.paper]
+
+
+TRAVELS = "direction | step | field | kind | optional | meaning"
+
+
+def list_travels(method: str) -> Rows:
+    """By the schemas of its messages."""
+    from laconic.catalogue import list_travels
+
+    rows = list_travels(method)
+    for row in rows:
+        optional = "yes" if row["optional"] else ""
+        field, meaning = f"`{row['field']}`", row["meaning"].replace("|", r"\|")
+        yield [row["direction"], row["step"], field, row["kind"], optional, meaning]
+    if not rows:
+        yield ["nothing"] + [""] * TRAVELS.count("|")
+
+
+for each in METHODS:
+    table(f"travels.{each}", TRAVELS)(lambda _, method=each: list_travels(method))

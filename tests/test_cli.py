@@ -85,6 +85,19 @@ def test_lists_name_data_sets_partitions_and_the_settings_of_a_method() -> None:
     assert clauses["meaning"] == "per class"
 
 
+def test_a_method_is_listed_with_what_travels() -> None:
+    (shown, rows, nothing, wrong), _ = in_turn(
+        ["list", "tpfl"], ["list", "tpfl", "--travels", "--json"], ["list", "local-tm"], ["list", "--travels"]
+    )
+    before, _, travels = shown.out.partition("\nWhat travels\n")
+    assert "method.n_clauses" in before
+    assert "the class this client is surest of" in travels
+    assert json.loads(rows.out)[-1]["direction"] == "note"
+    assert {row["direction"] for row in json.loads(rows.out)} == {"down", "up", "note"}
+    assert nothing.out.endswith("\nWhat travels\nnothing\n")
+    assert "--travels is of one method, not of methods" in wrong.err
+
+
 # ---------------------------------------------------------------- experiments
 QUICK = ("--set", "rounds=2", "--set", "method.epochs=1", "--set", "method.n_clauses=4", "--set", "data.clients=3")
 KEYS = ["run", "method", "rounds", "tested", "accuracy_mean", "accuracy_best", "accuracy_p10"]

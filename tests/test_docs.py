@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from laconic.algorithms import METHODS
+from laconic.algorithm import steps_of
+from laconic.algorithms import METHODS, load_method
 
 ROOT = Path(__file__).parent.parent
 MARKDOWN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -32,6 +33,26 @@ def test_tables_of_methods_are_what_methods_say_of_themselves(page: str, monkeyp
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     text = (ROOT / page).read_text("utf-8")
     assert importlib.import_module("pages").refresh(text) == text, "run make docs"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_page_says_field_by_field_what_travels_as_the_schemas_have_it(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if METHODS[method].extra:
+        pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    page = PAGES[importlib.import_module("tables").find_page(method)]
+    (table,) = re.findall(rf"<!-- table: travels.{re.escape(method)} -->\n(.*?)<!-- end -->", page, re.DOTALL)
+    assert table == importlib.import_module("pages").render(f"travels.{method}"), "run make docs"
+    cls = load_method(method)
+    due = [(step.name, message) for step in steps_of(cls) for message in (step.message, step.reply) if message]
+    fields = {(step, field.name) for step, message in due for field in message.schema}
+    heard = {step.name for step in steps_of(cls) if step.hears_peers}  # told as the publisher's
+    rows = [[cell.strip() for cell in line.split(" | ")] for line in table.splitlines()[2:]]
+    told = {(row[1], row[2].strip("`")) for row in rows if row[0] in ("| down", "| up", "| peer")}
+    assert told == {(step, field) for step, field in fields if step not in heard}
+    assert [row[2].strip("`") for row in rows if row[0] == "| note"] == [*cls.client_notes]
 
 
 def anchors(text: str) -> set[str]:

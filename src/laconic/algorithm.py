@@ -29,7 +29,7 @@ import math
 import types
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import (
@@ -92,14 +92,25 @@ class Site:
     val: Examples
     rng: np.random.Generator  # follows from seed, round, client and call: where a step runs cannot change its result
     notes: dict[str, float] = field(default_factory=dict)
+    declared: Collection[str] | None = None  # names that may be noted, its method's client_notes; None: any
 
     def note(self, **numbers: float) -> None:
-        """For the record only: costs no bytes and never feeds back."""
+        """For the record only, and never feeds back; leaves a real node only if its owner lets it, and is counted."""
+        self._check_names(numbers)
         self.notes |= {name: float(number) for name, number in numbers.items()}
 
     def note_classes(self, **rows: NDArray[np.floating[Any]]) -> None:
         """For the record, as `note`: [class] this client's row of a matrix of clients and classes."""
+        self._check_names(rows)
         self.notes |= {f"{name}[{k}]": float(number) for name, row in rows.items() for k, number in enumerate(row)}
+
+    def _check_names(self, noted: Iterable[str]) -> None:
+        strangers = [name for name in noted if self.declared is not None and name not in self.declared]
+        if strangers:
+            raise ValueError(
+                f"{' and '.join(strangers)} noted, but not declared; say in the method's class what clients note: "
+                f"client_notes = {(*(self.declared or ()), *strangers)!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -174,6 +185,8 @@ class Algorithm(ABC):
     # told the budget in it, and keeps it by itself.
     budget_knob: ClassVar[str | tuple[str, ...]] = ""
     takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
+    # Names of all that its clients note for the record: of numbers, and of rows with a number for each class.
+    client_notes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -256,6 +269,7 @@ class Step(NamedTuple):
     message: type[Message]
     reply: type[Message] | None
     may_be_silent: bool = False  # its annotation says ... | None
+    hears_peers: bool = False  # its message is what neighbours published
 
 
 def on_client(function: F) -> F:
@@ -272,7 +286,8 @@ def step_of(method: type[Algorithm], name: str) -> Step:
     hints = get_type_hints(function)
     result = hints.pop("return", None)
     message: Any = [*hints.values(), None, None][1]  # client, message, site
-    if get_origin(message) is dict:  # what neighbours published
+    hears_peers = get_origin(message) is dict
+    if hears_peers:
         message = get_args(message)[1]
     parts = get_args(result) if get_origin(result) in (Union, types.UnionType) else (result,)
     may_be_silent = len(parts) > 1 and types.NoneType in parts  # R | None
@@ -284,7 +299,13 @@ def step_of(method: type[Algorithm], name: str) -> Step:
                 f"{method.__name__}.{name}: {part!r} is no Message; "
                 "annotate it (client: Client, message: SomeMessage, site: Site) -> SomeMessage | None"
             )
-    return Step(name, message, reply, may_be_silent)
+    return Step(name, message, reply, may_be_silent, hears_peers)
+
+
+def steps_of(method: type[Algorithm]) -> list[Step]:
+    """All of them, those of its shapes first, as they stand in the source."""
+    names = dict.fromkeys(name for parent in reversed(method.__mro__) for name in vars(parent))
+    return [step_of(method, name) for name in names if getattr(getattr(method, name), "is_step", False)]
 
 
 def state_type(method: type[Algorithm], side: Literal["client", "server"]) -> Any:

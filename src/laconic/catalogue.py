@@ -7,13 +7,20 @@ from typing import Any
 
 from laconic.algorithms import METHODS, OTHER, Method, describe_method, installed_methods
 
+NOTED = "for the record; leaves a real node only if its owner sets notes = true"
 
-def list_rows(what: str) -> list[dict[str, Any]]:
+
+def list_rows(what: str, *, travels: bool = False) -> list[dict[str, Any]]:
+    """travels: of a method, what its messages hold in place of its settings."""
+    if what in LISTS and travels:
+        from laconic.runs.typed_toml import ConfigError
+
+        raise ConfigError("E110", f"--travels is of one method, not of {what}.  Example: laconic list fedtm --travels")
     if what in LISTS:
         return LISTS[what]()
     known = [*METHODS, *installed_methods()]
     if what in known or ":" in what:
-        return list_settings(what)
+        return list_travels(what) if travels else list_settings(what)
     from laconic.runs.typed_toml import ConfigError
 
     close = difflib.get_close_matches(what, [*LISTS, *known], n=1)
@@ -46,6 +53,38 @@ def list_settings(method: str) -> list[dict[str, Any]]:
         {"key": key, "default": value_at(defaults, name), "takes": describe(hint), "meaning": comments[name]}
         for key, hint in list_keys("method", cls).items()
         for name in [key.removeprefix("method.")]
+    ]
+
+
+def list_travels(method: str) -> list[dict[str, Any]]:
+    """Each field of each message, by the schemas that both ends code by, and what clients may note."""
+    from laconic.algorithm import steps_of
+    from laconic.runs.config import find_method, read_comments
+
+    cls = find_method(method)
+    steps = steps_of(cls)
+    published = {step.message for step in steps if step.hears_peers}
+    ways = [("down", step.name, step.message) for step in steps if not step.hears_peers]
+    ways += [("peer" if step.reply in published else "up", step.name, step.reply) for step in steps if step.reply]
+    comments = {message: read_comments(message) for _, _, message in ways if message.schema}
+    elsewhere = {name: text for found in comments.values() for name, text in found.items() if text}
+    rows = [
+        {
+            "direction": direction,
+            "step": step,
+            "field": field.name,
+            "kind": field.kind,
+            "optional": field.optional,
+            "meaning": comments[message][field.name] or elsewhere.get(field.name, ""),  # replies are like requests
+        }
+        for name in dict.fromkeys(step.name for step in steps)
+        for direction, step, message in ways
+        if step == name
+        for field in message.schema
+    ]
+    return rows + [
+        {"direction": "note", "step": "", "field": name, "kind": "floats", "optional": True, "meaning": NOTED}
+        for name in cls.client_notes
     ]
 
 

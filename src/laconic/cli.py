@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -200,25 +200,40 @@ def check(
 
 def list_(
     what: Annotated[str, typer.Argument()] = "methods",
+    travels: Annotated[bool, typer.Option("--travels", help="Of a method, only what travels.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """What there is: methods, datasets, partitions, or the settings of one method.
+    """What there is: methods, datasets, partitions, or the settings of one method and what travels.
 
     WHAT: methods, datasets, partitions, or the name of a method.
     """
     with explained(debug=debug):
-        from laconic.catalogue import list_rows
+        from laconic.catalogue import LISTS, list_rows
         from laconic.runs.typed_toml import toml_value
 
-        rows = list_rows(what)
+        rows = list_rows(what, travels=travels)
         if as_json:
             typer.echo(json.dumps(rows))
+            return
+        if travels:
+            show_travels(rows)
             return
         shown = [row | {"default": toml_value(row["default"])} if "default" in row else row for row in rows]
         if what == "methods":  # of papers a table would be too wide
             shown = [{key: row[key] for key in ("name", "family", "travels")} for row in rows]
-        show_table(shown)
+        if shown:
+            show_table(shown)
+        if what not in LISTS:
+            typer.echo("\nWhat travels")
+            show_travels(list_rows(what, travels=True))
+
+
+def show_travels(rows: list[dict[str, Any]]) -> None:
+    if rows:
+        show_table([row | {"optional": "yes" if row["optional"] else ""} for row in rows])
+    else:
+        typer.echo("nothing")
 
 
 def conform(

@@ -79,6 +79,18 @@ def test_settings_read_back(folder: Path) -> None:
     assert settings.task == Task((28, 28), 10, 2)
 
 
+def test_notes_leave_a_node_only_if_its_owner_says_so(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "node-001" / "node.toml").read_text()
+    assert "\nnotes = false\n" in text
+    assert "notes" not in (folder / "server" / "server.toml").read_text()
+    for given, due in (("notes = true", True), ("", False)):  # a node of before has no such line
+        (tmp_path / "node.toml").write_text(text.replace("notes = false", given))
+        assert read_settings(tmp_path, "node").notes is due
+    (tmp_path / "node.toml").write_text(text.replace("notes = false", 'notes = "false"'))
+    with pytest.raises(ConfigError, match="notes = 'false'; true or false was expected"):
+        read_settings(tmp_path, "node")
+
+
 def test_of_examples_that_nodes_bring_the_server_knows_whose_they_are_and_no_more(folder: Path, tmp_path: Path) -> None:
     partition = read(folder / "server", Partition)
     assert partition.clients == [Holding(0), Holding(1)]

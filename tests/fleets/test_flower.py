@@ -1,5 +1,6 @@
 """The fleet over Flower, with Flower's messages but without its processes: those are in tests/deploy."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,17 +12,18 @@ from rumour import Rumour
 from laconic.algorithm import Algorithm, Examples, Task
 from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home
+from laconic.fleets.notes import list_names, write_notes
 from laconic.fleets.source import ClientData
 from laconic.simulation import Federation, federate
 from laconic.state import freeze
-from laconic.wire import EMPTY
+from laconic.wire import EMPTY, NOTES
 
 pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
 
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
 from laconic.fleets import flower
-from laconic.fleets.flower import RECORD, FlowerFleet, Post, answer
+from laconic.fleets.flower import RECORD, FlowerFleet, Post, answer, read_score
 from loop_grid import FIRST_NODE, Loop, pretend_task
 
 N_CLIENTS, N_ROUNDS, SEED = 4, 3, 7
@@ -43,12 +45,14 @@ def make_source() -> ClientData:
     return ClientData.of(parts)
 
 
-def open_flower(method: Algorithm, folder: Path, said: list[str], lost_replies: float = 0.2) -> FlowerFleet:
+def open_flower(
+    method: Algorithm, folder: Path, said: list[str], lost_replies: float = 0.2, *, sends_notes: bool = False
+) -> FlowerFleet:
     home = Home(method, TASK, make_source(), SEED)
 
     def reply(letter: Message) -> Message:
         client = letter.metadata.dst_node_id - FIRST_NODE
-        return answer(letter, home, client, folder / str(client))
+        return answer(letter, home, client, folder / str(client), sends_notes=sends_notes)
 
     nodes = {client: FIRST_NODE + client for client in range(N_CLIENTS)}
     post = Post(Loop(N_CLIENTS, reply), nodes, 1, 5.0, said.append)
@@ -65,13 +69,24 @@ def play_rounds(fleet: BaseFleet, first: int = 0, last: int = N_ROUNDS, server: 
     return federation.server, records
 
 
+def leave_out_notes(rows: list[str]) -> list[str]:
+    return [row for row in rows if json.loads(row)["field"] != NOTES]
+
+
+@pytest.mark.parametrize("sends_notes", [False, True], ids=["", "notes"])
 @pytest.mark.parametrize("method", [MeanLabel(), Rumour()], ids=["mean-label", "rumour"])
-def test_same_states_ledger_and_scores_as_on_the_local_fleet(method: Algorithm, tmp_path: Path) -> None:
+def test_same_states_ledger_and_scores_as_on_the_local_fleet(
+    method: Algorithm, sends_notes: bool, tmp_path: Path
+) -> None:
+    """Ledgers but for notes, which cost bytes only there; and notes, where nodes let them go."""
     with federate(method, TASK, make_source(), SEED, conditions=Conditions(lost_replies=0.2)) as federation:
         server, records = play_rounds(federation.fleet)
         states = [federation.fleet._host.dump(client) for client in range(N_CLIENTS)]
-    there, found = play_rounds(open_flower(method, tmp_path, []))
-    assert found == records
+    there, found = play_rounds(open_flower(method, tmp_path, [], sends_notes=sends_notes))
+    assert [leave_out_notes(ledger) for ledger, *_ in found] == [ledger for ledger, *_ in records]
+    for (ledger, scores, notes, n_lost), (_, *others) in zip(found, records, strict=True):
+        assert [scores, notes, n_lost] == [others[0], others[1] if sends_notes else {}, others[2]]
+        assert (len(leave_out_notes(ledger)) < len(ledger)) == bool(notes)
     assert freeze({"server": there}) == freeze({"server": server})
     for client, state in enumerate(states):
         newest = sorted((tmp_path / str(client)).glob("round-*"))[-1]
@@ -127,8 +142,6 @@ def test_each_exchange_is_weighed_with_letters_that_were_sent_again(tmp_path: Pa
 LIES = {
     "it answers round and call": {"call": 99},
     "bytes were expected": {"data": 3.5},
-    "a note is no finite number": {"noted": ["x"], "notes": [float("nan")]},
-    "as many numbers were expected": {"noted": ["x"], "notes": [1.0, 2.0]},
     "the node says: no": {"error": "no"},
 }
 
@@ -150,6 +163,70 @@ def test_a_letter_that_is_unsound_is_refused_by_name(words: str, tmp_path: Path)
     federation.play(1, is_evaluated=True)
     assert all("client 1: reply to" in line and words in line for line in fleet.refused)
     assert fleet.refused
+
+
+NAMES, ROOM = Rumour.client_notes, len(list_names(Rumour.client_notes, TASK.n_classes))
+UNSOUND = {
+    "they are a float, bytes were expected": 3.5,
+    "they are a list, bytes were expected": [1.0, 2.0],
+    "n_equal is nan, a number within": write_notes({"n_equal": float("nan")}, NAMES, TASK.n_classes),
+    "n_equal[1] is 1e+13, a number within": write_notes({"n_equal[1]": 1e13}, NAMES, TASK.n_classes),
+    f"bytes came, 33 for at most {ROOM} numbers": b"\xf0" + b"\0" * 64,
+    f"bytes came, 41 for at most {ROOM} numbers": b"\xf8" + b"\0" * 40,  # one more than there are names
+}
+
+
+@pytest.mark.parametrize("words", UNSOUND)
+def test_notes_that_are_unsound_are_dropped_and_counted_and_their_reply_is_not(words: str, tmp_path: Path) -> None:
+    fleet = open_flower(Rumour(), tmp_path, [], lost_replies=0, sends_notes=True)
+
+    def lie(letter: Message, reply: Message) -> Message:
+        if letter.metadata.dst_node_id != 101 or letter.metadata.message_type != "train":
+            return reply
+        content = dict(reply.content[RECORD]) | {"notes": UNSOUND[words]}
+        return Message(RecordDict({RECORD: ConfigRecord(content)}), reply_to=letter)
+
+    fleet.post.grid.meddle = lie
+    play_rounds(fleet, 0, 1)
+    assert fleet.client_notes.keys() == {0, 2, 3}
+    assert 1 in fleet.replied
+    assert not fleet.refused
+    assert fleet.dropped
+    assert all("client 1: notes of" in line and words in line for line in fleet.dropped)
+    if isinstance(UNSOUND[words], bytes):
+        counted = fleet.ledger.total(direction="up", step="guess", client=1, field=NOTES)
+        assert counted.sent_bytes == len(UNSOUND[words])
+
+
+def test_notes_are_none_of_a_budgets_bytes(tmp_path: Path) -> None:
+    """Nodes send none then; who does so nevertheless ends no run by it."""
+    fleet = open_flower(Rumour(), tmp_path, [], lost_replies=0, sends_notes=True)
+    fleet.conditions = replace(fleet.conditions, budget_bytes=10**6)
+    play_rounds(fleet, 0, 1)
+    assert not fleet.client_notes
+    assert any("the byte budget leaves no room for them" in line for line in fleet.dropped)
+    counted = fleet.ledger.total().sent_bytes - fleet.ledger.total(field=NOTES).sent_bytes
+    assert sum(fleet.spent.values()) == counted + fleet.ledger.total(direction="peer").sent_bytes
+
+
+def test_nothing_of_what_a_node_notes_leaves_it_unless_its_owner_lets_it(tmp_path: Path) -> None:
+    fleet, contents = open_flower(Rumour(), tmp_path, []), []
+
+    def overhear(letter: Message, reply: Message) -> Message:
+        contents.append(dict(reply.content[RECORD]))
+        return reply
+
+    fleet.post.grid.meddle = overhear
+    play_rounds(fleet)
+    assert {name for content in contents for name in content} == {"round", "call", "data", "n_test", "n_correct"}
+    about = json.loads(next((tmp_path / "0").glob("round-*-0001/about.json")).read_text())
+    assert about["notes"]  # for the node's owner to see
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "<b>", "[red]", "x" * 41, 7])
+def test_a_further_prediction_has_a_plain_name(name: str | int, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"has no name of letters"):
+        read_score(0, {"n_test": 5, "n_correct": 2, "names": [name], "also": [1]})
 
 
 @pytest.mark.parametrize("score", [{"n_test": 5, "n_correct": 7}, {"n_test": 10**9, "n_correct": 1}, {"n_test": 0.5}])

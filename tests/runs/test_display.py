@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from laconic.records import Round, to_line
+from laconic.records import Round, log_event, to_line
 from laconic.runs.display import HEADING, Bar, Lines, format_row, format_seconds, make_display
 
 
@@ -48,6 +48,22 @@ def test_each_round_is_one_line_with_bytes_per_client_and_in_total() -> None:
         "    1     0.712  0.550     1.61 kB      3.02 kB     46.3 kB",
         "    2     0.712  0.550     1.61 kB      3.02 kB     92.6 kB",
     ]
+
+
+@pytest.mark.parametrize("kind", [Lines, Bar])
+def test_what_a_node_said_is_shown_as_it_is_and_moves_no_cursor(kind: type[Lines], tmp_path: Path) -> None:
+    words = "the node says: [/nothing] \x1b[2J\r\nround 9 is void \u202e"
+    shown = r"the node says: [/nothing] \x1b[2J\r\nround 9 is void \u202e"
+    with kind(Console(file=io.StringIO(), width=200)) as display:
+        display.said(words)
+        assert shown in display.console.file.getvalue()
+        if isinstance(display, Bar):
+            (description,) = (task.description for task in display.progress.tasks)
+            assert description == shown
+            display.progress.refresh()
+    log_event(tmp_path, words)
+    (line,) = (tmp_path / "events.log").read_text().splitlines()
+    assert line.endswith(shown)
 
 
 def test_the_total_goes_on_where_a_resumed_run_was(tmp_path: Path) -> None:

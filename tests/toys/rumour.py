@@ -37,6 +37,8 @@ class Client:
 
 
 class Rumour(Algorithm):
+    client_notes = ("n_equal",)
+
     n_bits: int = 2000
     n_neighbours: int = 2
 

@@ -81,7 +81,8 @@ def step(letter: Message, context: Context) -> Message:
     own = read_examples(folder / settings.data, settings.task)
     source = ClientData(((0, {settings.client: own}),))
     home = Home(config.method, settings.task, source, config.seed, tested=config.data.tested)
-    return answer(letter, home, settings.client, states)
+    # a budget is kept by the method's own messages; there is no room for more
+    return answer(letter, home, settings.client, states, sends_notes=settings.notes and not config.budget)
 
 
 server_app.main()(serve)

@@ -46,6 +46,7 @@ class Settings:
     task: Task
     client: int = -1  # of a node
     data: str = ""  # of a node: file with x_train, y_train, x_val, y_val, x_test and y_test, read anew in each step
+    notes: bool = False  # of a node: whether what methods note for the record (losses, say) may leave it
 
     @property
     def host(self) -> str:
@@ -134,9 +135,8 @@ def check_address(address: str) -> None:
 
 def write_settings(path: Path, settings: Settings) -> None:
     values, task = asdict(settings), asdict(settings.task)
-    lines = [
-        f"{name} = {toml_value(values[name])}" for name in ("address", "client", "data") if values[name] not in ("", -1)
-    ]
+    names = ("address", "client", "data", "notes") if settings.client >= 0 else ("address",)
+    lines = [f"{name} = {toml_value(values[name])}" for name in names]
     lines += ["", "[task]", *(f"{name} = {json.dumps(value)}" for name, value in task.items())]
     path.write_text("\n".join(lines) + "\n", "utf-8")
 
@@ -151,6 +151,8 @@ def read_settings(folder: Path, kind: str) -> Settings:
         raise ConfigError("E103", f"{path} does not exist.  Make a deployment: laconic deploy init") from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ConfigError("E103", f"{path} is no sound {kind}.toml: {error}") from None
+    if not isinstance(settings.notes, bool):  # "false" would be true
+        raise ConfigError("E103", f"{path}: notes = {settings.notes!r:.40}; true or false was expected")
     check_address(settings.address)
     return settings
 

@@ -17,9 +17,10 @@ from laconic import wire
 from laconic.aggregate import Averaging
 from laconic.algorithm import ClientId, Coded, Expect, M, R, Site, Step, TooFew, step_of
 from laconic.fleets.host import LOSS, SAMPLE, SERVER, Home, Reply, Request, Score, stream
+from laconic.fleets.notes import check_notes, read_notes
 from laconic.fleets.session import Frame, ServerEnd, encode_requests
 from laconic.fleets.store import Store
-from laconic.wire import Encoded, Expected, Hop, Ledger, Message
+from laconic.wire import NOTES, Counts, Encoded, Expected, Hop, Ledger, Message
 
 T = TypeVar("T", Reply, Score)
 
@@ -67,6 +68,7 @@ class BaseFleet(ABC):
         self.pair_notes: dict[str, tuple[list[ClientId], NDArray[np.float64]]] = {}
         self.matrix_notes: dict[str, tuple[str, str, NDArray[np.floating[Any]]]] = {}
         self.client_notes: dict[ClientId, dict[str, float]] = {}
+        self.dropped: list[str] = []  # notes of clients that were no sound ones, in words
         self.replied: set[ClientId] = set()
         self.n_lost = 0
         self.refused: list[str] = []  # replies that were no sound messages, in words
@@ -270,9 +272,27 @@ class BaseFleet(ABC):
             return []
         replies = self._watch(self._perform(requests), requests[0].step, len(requests), read)
         for reply in replies:
-            if reply.notes:
-                self.client_notes.setdefault(reply.client, {}).update(reply.notes)
+            self._take_notes(Hop(self.round, requests[0].step, "up", reply.client), reply)
         return replies
+
+    def _take_notes(self, hop: Hop, reply: Reply) -> None:
+        """What the method declares. Those that travelled are counted; unsound ones are dropped, not their reply."""
+        declared, n_classes, carried = self.home.algorithm.client_notes, self.task.n_classes, reply.carried_notes
+        if not reply.notes and carried == b"":
+            return
+        if isinstance(carried, bytes) and carried:
+            self.ledger.record(hop, wire.EMPTY, Encoded(b"", {}), {NOTES: Counts(len(carried))})
+        try:
+            check_notes(reply.notes, declared, n_classes)
+            notes = reply.notes | read_notes(carried, declared, n_classes)
+            if carried and self.conditions.budget_bytes is not None:
+                raise ValueError("the byte budget leaves no room for them")
+        except ValueError as error:
+            self.dropped.append(f"round {hop.round}, client {hop.client}: notes of {hop.step} dropped ({error})")
+            return
+        if carried:
+            self.spent[reply.client] += len(carried)
+        self.client_notes.setdefault(reply.client, {}).update(notes)
 
     def _watch(
         self, results: Generator[T], what: str, n_due: int, read: Callable[[T], None] = lambda result: None

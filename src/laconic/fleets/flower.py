@@ -6,7 +6,6 @@ that is answered by an error is sent once more, for a step that was already carr
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from laconic.algorithm import ClientId
 from laconic.fleets.base import BaseFleet, Conditions
 from laconic.fleets.host import Home, Reply, Request, Score
 from laconic.fleets.node import Node, Stage
+from laconic.fleets.notes import write_notes
 from laconic.fleets.session import ServerEnd
 from laconic.wire import Encoded, WireError
 from laconic.wire.message import MOST_COUNT
@@ -31,7 +31,7 @@ RECORD = "laconic"
 POLL_SECONDS = 0.5
 SENDINGS = 3  # of a message that is answered by an error
 RETURN_SECONDS = 240.0  # for a node that died to be back: Flower holds its place for a minute
-MOST_NOTES = 100  # of one reply
+MOST_FURTHER, MOST_NAME = 20, 40  # predictions that a client is also tested on; characters of the name of one
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ def read_request(record: Mapping[str, Any]) -> tuple[Request, Stage]:
     return request, Stage(record["attempt"], record["settled"])
 
 
-def write_reply(request: Request, reply: Reply) -> dict[str, Any]:
+def write_reply(request: Request, reply: Reply, notes: bytes) -> dict[str, Any]:
     content = {"round": request.round, "call": request.call, "data": reply.encoded.data}
-    return content | ({"noted": list(reply.notes), "notes": list(reply.notes.values())} if reply.notes else {})
+    return content | ({"notes": notes} if notes else {})
 
 
 def read_reply(request: Request, record: Mapping[str, Any]) -> Reply:
@@ -211,14 +211,10 @@ def read_reply(request: Request, record: Mapping[str, Any]) -> Reply:
     place = (record.get("round"), record.get("call"))
     if place != (request.round, request.call):
         raise ValueError(f"it answers round and call {place}, {(request.round, request.call)} were expected; replayed?")
-    data, names, numbers = record.get("data"), record.get("noted", []), record.get("notes", [])
+    data = record.get("data")
     if not isinstance(data, bytes):
         raise ValueError(f"data is a {type(data).__name__}, bytes were expected")
-    if not isinstance(names, list) or not isinstance(numbers, list) or not len(names) == len(numbers) <= MOST_NOTES:
-        raise ValueError(f"at most {MOST_NOTES} names and as many numbers were expected as notes")
-    if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
-        raise ValueError("a note is no finite number")
-    return Reply(request.client, Encoded(data, {}), dict(zip(map(str, names), map(float, numbers), strict=True)))
+    return Reply(request.client, Encoded(data, {}), {}, record.get("notes", b""))
 
 
 def write_score(score: Score) -> dict[str, Any]:
@@ -231,17 +227,22 @@ def read_score(client: ClientId, record: Mapping[str, Any]) -> Score:
     if "error" in record:
         raise ValueError(f"the node says: {record['error']!s:.300}")
     n_test, n_correct, names, also = (record.get(key, []) for key in ("n_test", "n_correct", "names", "also"))
-    if not isinstance(names, list) or not isinstance(also, list) or not len(names) == len(also) <= MOST_NOTES:
-        raise ValueError(f"at most {MOST_NOTES} names and as many numbers were expected for further predictions")
+    if not isinstance(names, list) or not isinstance(also, list) or not len(names) == len(also) <= MOST_FURTHER:
+        raise ValueError(f"at most {MOST_FURTHER} names and as many numbers were expected for further predictions")
+    if not all(isinstance(name, str) and name.isidentifier() and len(name) <= MOST_NAME for name in names):
+        raise ValueError("a further prediction has no name of letters, digits and _")
     for right in (n_correct, *also):
         if not isinstance(n_test, int) or not isinstance(right, int) or not 0 <= right <= n_test <= MOST_COUNT:
             raise ValueError(f"{right} right of {n_test} test examples; whole numbers up to {MOST_COUNT} were expected")
-    return Score(client, n_test, n_correct, tuple(zip(map(str, names), also, strict=True)))
+    return Score(client, n_test, n_correct, tuple(zip(names, also, strict=True)))
 
 
 # ---------------------------------------------------------------- a node's half
-def answer(letter: Letter, home: Home, client: ClientId, folder: Path) -> Letter:
-    """What the node of this client says to a letter; folder: of its states in this run."""
+def answer(letter: Letter, home: Home, client: ClientId, folder: Path, *, sends_notes: bool = False) -> Letter:
+    """What the node of this client says to a letter; folder: of its states in this run.
+
+    sends_notes: what the method notes for the record goes with its replies, else it stays in that folder.
+    """
     record = letter.content[RECORD]
     assert isinstance(record, ConfigRecord)
     try:
@@ -254,7 +255,10 @@ def answer(letter: Letter, home: Home, client: ClientId, folder: Path) -> Letter
                 content = write_score(node.evaluate(record["round"], stage))
             else:
                 request, stage = read_request(record)
-                content = write_reply(request, node.perform(request, stage))
+                reply = node.perform(request, stage)
+                noted = reply.notes if sends_notes else {}
+                notes = write_notes(noted, home.algorithm.client_notes, home.task.n_classes)
+                content = write_reply(request, reply, notes)
     except (ValueError, WireError) as error:
         content = {"error": str(error)}
     return Letter(RecordDict({RECORD: ConfigRecord(content)}), reply_to=letter)

@@ -41,6 +41,7 @@ class Reply(NamedTuple):
     client: ClientId
     encoded: Encoded
     notes: dict[str, float]
+    carried_notes: Any = b""  # of a real node, in place of notes: those as they travelled, bytes if it is honest
 
 
 class Score(NamedTuple):
@@ -131,14 +132,16 @@ class Host:
         end = self.ends.get(client)
         if end is None:
             train, val, _ = self.home.source.at(client, 0)
-            site = Site(client, 0, train, val, stream(self.home.seed, START, client))
+            rng = stream(self.home.seed, START, client)
+            site = Site(client, 0, train, val, rng, declared=self.home.algorithm.client_notes)
             end = ClientEnd(self.home.algorithm.start_client(self.home.task, site))
             self.ends.put(client, end)
         return end
 
     def _site(self, client: ClientId, round: int, call: int) -> Site:
         train, val, _ = self.home.source.at(client, round)
-        return Site(client, round, train, val, stream(self.home.seed, SITE, round, client, call))
+        rng = stream(self.home.seed, SITE, round, client, call)
+        return Site(client, round, train, val, rng, declared=self.home.algorithm.client_notes)
 
     def _decode(self, step: Step, body: bytes, base: Message | None) -> Message:
         """A message sent to many is decoded once, and held once."""

@@ -143,7 +143,12 @@ def read_rounds(folder: Path) -> list[Round]:
 
 def log_event(folder: Path, line: str) -> None:
     """What happened when, for people; the records proper hold nothing of it."""
-    append_lines(folder / "events.log", [f"{datetime.now(UTC).isoformat(timespec='seconds')}  {line}"])
+    append_lines(folder / "events.log", [f"{datetime.now(UTC).isoformat(timespec='seconds')}  {one_line(line)}"])
+
+
+def one_line(text: str) -> str:
+    """As a terminal may show it: what others said may hold line ends and codes that move its cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 # ---------------------------------------------------------------- folders

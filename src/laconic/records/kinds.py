@@ -102,7 +102,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Traffic:
-    """A row of the ledger: one field of one message, or its envelope."""
+    """A row of the ledger: one field of one message, its envelope, or the notes of a real node behind it."""
 
     file: ClassVar[str] = "traffic.jsonl"
 

@@ -239,7 +239,8 @@ def plot_fields(groups: Sequence[Group]) -> Figure:
             ]
             headings = ("Step", "Direction", "Field", "Sent", "Packed", "Entropy estimate", "Paper's count")
             tables.append(Cells(headings, rows, label))
-    text = "What was sent in the whole run, by step, direction and field. The envelope is head and checksum."
+    text = "What was sent in the whole run, by step, direction and field. The envelope is head and checksum; "
+    text += "notes are numbers for the record, where a real node lets them go."
     return Figure("fields", "Bytes by message field", text, "bars", views, tables)
 
 

@@ -10,7 +10,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from laconic.records import Round, read_rounds
+from laconic.records import Round, one_line, read_rounds
 from laconic.report.tables import format_bytes
 from laconic.signals import SIGPIPE, Stopped
 
@@ -61,7 +61,7 @@ class Lines:
             self.say(line)
 
     def say(self, line: str) -> None:
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
 
 
 class Bar(Lines):
@@ -71,7 +71,7 @@ class Bar(Lines):
         super().__init__(console, folder)
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),  # it may be what a node said
             BarColumn(30),
             TextColumn("{task.fields[count]}", style="progress.percentage"),
             TimeElapsedColumn(),
@@ -113,7 +113,7 @@ class Bar(Lines):
 
     def said(self, line: str) -> None:
         super().said(line)
-        self.progress.update(self.task, description=line)
+        self.progress.update(self.task, description=one_line(line))
 
 
 def make_display(folder: Path, *, quiet: bool = False) -> Lines:

@@ -252,6 +252,7 @@ class _Loop:
         is_evaluated = round > 0 and (is_last or round % self.config.evaluate_every == 0)
         played = self.federation.play(round, is_evaluated=is_evaluated)
         news = [f"error[E210] {line}; the client is left out" for line in fleet.refused]
+        news += [f"error[E211] {line}; the reply counts" for line in fleet.dropped]
         news += [f"round {round} is void: {played.trouble}"] if played.trouble else []
         for line in news:
             self.say(line)

@@ -3,13 +3,14 @@
 from laconic.wire.buffer import WireError
 from laconic.wire.codec import Encoded, bound, decode, decode_detailed, encode, encode_detailed, most_bytes, size
 from laconic.wire.expected import Due, Expected, UpTo
-from laconic.wire.ledger import ENVELOPE, Counts, Hop, Ledger, count_fields
+from laconic.wire.ledger import ENVELOPE, NOTES, Counts, Hop, Ledger, count_fields
 from laconic.wire.message import EMPTY, MOST_COUNT, Bits, Count, CountArray, Floats, Ints, Message, Share, Sparse
 
 __all__ = [
     "EMPTY",
     "ENVELOPE",
     "MOST_COUNT",
+    "NOTES",
     "Bits",
     "Count",
     "CountArray",

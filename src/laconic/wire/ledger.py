@@ -15,6 +15,7 @@ from laconic.wire.message import Message, Sparse, plain
 
 Direction = Literal["up", "down", "peer"]
 ENVELOPE = "(envelope)"  # head and checksum; no field can be called so
+NOTES = "(notes)"  # for the record, behind a reply of a real node that lets them go
 
 
 class Hop(NamedTuple):

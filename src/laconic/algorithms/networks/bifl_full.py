@@ -24,6 +24,7 @@ from laconic.networks.binary import binarize, binary_part, fit_binary
 
 class BiFLFull(SharedPart):
     name = "bifl-full"
+    client_notes = ("train_loss",)
 
     drop_every: int = 30  # rounds after which the rate falls to 0.4, and after as many again to 0.2 of what it was
     training: Training = TRAINING

@@ -31,6 +31,7 @@ class Votes(Message, paper_bits={"n_plus": lambda n: n.size * math.log2(1 + n.ma
 
 class BiFLML(BinaryVotes):
     name = "bifl-ml"
+    client_notes = ("train_loss",)
 
     gain: float = 1.75  # of what the votes make of a latent weight (sigma)
 

@@ -24,6 +24,7 @@ class Majority(Message):
 
 class BiFLUpDown(BinaryVotes):
     name = "bifl-updown"
+    client_notes = ("train_loss",)
 
     mix: float = 0.2  # share of the majority's sign in the latent weights that a client goes on with (sigma)
 

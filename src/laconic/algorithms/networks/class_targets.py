@@ -33,8 +33,8 @@ class Targets(Message, paper_bits={"has": 0, "exact": FLOATS, "levels": FLOATS, 
 
     has: Bits | None  # [class]
     exact: Floats | None  # [class that has one × kept dimension]
-    levels: Ints | None
-    scales: Floats | None  # [class that has one]
+    levels: Ints | None  # the same as whole numbers, where these were asked for
+    scales: Floats | None  # [class that has one] what a level is worth
     masks: Bits | None  # [class, dimension] on first contact, where not all are kept
 
 
@@ -43,8 +43,8 @@ class Means(Message, paper_bits={"held": 0, "exact": FLOATS, "levels": FLOATS, "
 
     held: Bits  # [class]
     exact: Floats | None  # [held class × kept dimension]
-    levels: Ints | None
-    scales: Floats | None
+    levels: Ints | None  # the same as whole numbers, where these were asked for
+    scales: Floats | None  # [held class] what a level is worth
     n_examples: Count | None  # of all classes together, where these are sums
 
     @property

@@ -30,6 +30,7 @@ class Rotated(Message, paper_bits={"scale": 32}, stateless=True):
 
 class Eden(CodedChange):
     name = "eden"
+    client_notes = ("train_loss",)
 
     bits: int = 1  # for each entry of a change; 1 to 4
     training: Training = Training(rate=0.05, batch=64, steps=10, statistics="local")

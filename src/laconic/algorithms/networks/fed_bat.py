@@ -33,6 +33,7 @@ class BinaryChange(Message, paper_bits={"sizes": 32}, stateless=True):
 
 class FedBAT(CodedChange):
     name = "fedbat"
+    client_notes = ("train_loss",)
 
     warm: float = 0.5  # share of the local steps before changes become binary (phi)
     training: Training = Training(rate=0.05, batch=64, steps=10, statistics="local")

@@ -21,6 +21,7 @@ from laconic.networks.prototypes import sum_features
 
 class FedProto(Prototyping):
     name = "fedproto"
+    client_notes = ("head_norm",)
 
     averagings = EVERY_AVERAGING
 

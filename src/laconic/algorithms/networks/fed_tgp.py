@@ -29,6 +29,7 @@ class Server:
 
 class FedTGP(Prototyping):
     name = "fedtgp"
+    client_notes = ("head_norm",)
 
     margin: float = 100.0  # tau: never more than this between classes
     server_epochs: int = 100  # over what came, each round

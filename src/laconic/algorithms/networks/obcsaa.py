@@ -32,6 +32,7 @@ class Measured(Message, stateless=True):
 
 class OBCSAA(CodedChange):
     name = "obcsaa"
+    client_notes = ("train_loss",)
 
     share: float = 0.1  # rows of the sketch for each weight of the network
     kept: float = 0.01  # share of the entries of a change that count, the largest

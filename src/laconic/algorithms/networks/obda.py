@@ -53,6 +53,7 @@ class Client:
 
 class OBDA(Algorithm):
     name = "obda"
+    client_notes = ("train_loss",)
 
     training: Training = Training(rate=0.001, batch=64, steps=1, statistics="local")
 

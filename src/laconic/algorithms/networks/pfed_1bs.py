@@ -44,6 +44,7 @@ class Server:
 
 class PFed1BS(Algorithm):
     name = "pfed1bs"
+    client_notes = ("train_loss", "agreement")
 
     share: float = 0.1  # rows of the sketch for each weight of the network (m/n)
     halve_every: int = 0  # rounds after which the sketch has half as many rows; 0: never

@@ -61,6 +61,7 @@ class Client:
 
 class PFedFDA(SharedVector):
     name = "pfedfda"
+    client_notes = ("trust_means", "trust_covariance")
 
     training: Training = Training()
     ridge: float = 1.0  # added to the variances of a client's features

@@ -43,6 +43,7 @@ class Client:
 
 class SpaFL(Algorithm):
     name = "spafl"
+    client_notes = ("kept",)
 
     push: float = 1.5e-4  # how much thresholds are drawn upwards, for sparsity (alpha)
     clip: float = 3.0  # longest gradient, of weights and thresholds together; longer ones are shortened

@@ -30,6 +30,7 @@ class Signs(Message, stateless=True):
 
 class ZSignFed(CodedChange):
     name = "zsignfed"
+    client_notes = ("train_loss",)
 
     noise: float = 0.05  # its size, where a change is a sum of gradients (sigma)
     shape: Literal["normal", "uniform"] = "normal"  # of the noise: z = 1 or infinite; uniform is from -noise to noise

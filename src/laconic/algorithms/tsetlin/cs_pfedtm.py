@@ -58,6 +58,7 @@ class Server:
 
 class CSpFedTM(SplitMethod):
     name = "cs-pfedtm"
+    client_notes = ("private_accuracy", "shared_accuracy", "both_accuracy", "is_gated")
     averagings = EVERY_AVERAGING
 
     threshold: int = 150  # T: votes beyond which a class needs no more training

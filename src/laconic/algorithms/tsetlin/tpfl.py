@@ -36,6 +36,7 @@ class Client:
 
 class TPFL(MachineMethod):
     name = "tpfl"
+    client_notes = ("surest_class",)
     averagings = EVERY_AVERAGING
     budget_knob = "n_clauses"
 
