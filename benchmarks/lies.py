@@ -48,7 +48,8 @@ def configure(name: str) -> list[str]:
     settings = [f"method.{key}={value}" for key, value in QUICK.items() if key in own]
     if "training" in own:
         model = "resnet-small" if name == "fedbn" else "mlp"
-        settings += [f"method.training.{item}" for item in (f"model={model}", "epochs=3", "rate=0.1", "steps=0")]
+        rate = [] if name.startswith("bifl") else ["rate=0.1"]  # Adam's steps are others
+        settings += [f"method.training.{item}" for item in (f"model={model}", "epochs=3", "steps=0", *rate)]
     return [f"method.name={name}", f"data.clients={N_CLIENTS}", "data.partition=iid", *settings]
 
 

@@ -295,6 +295,21 @@ def trust(file: Any) -> Rows:
         yield [row["test"], row["before"], row["due"], f"**{row['measured']}**", command, row["commit"]]
 
 
+@table("lies", "method | averaging | without lies | with a liar | change | plain mean, with a liar | refused")
+def lies(file: Any) -> Rows:
+    for row in file:
+        shown = [f"{100 * row[key]:.1f}" for key in ("honest", "liar")]
+        change = signed(100 * (row["liar"] - row["honest"]))
+        yield [
+            link(row["method"]),
+            row["averaging"],
+            *shown,
+            change,
+            f"{100 * row['mean_liar']:.1f}",
+            str(row["refused"]),
+        ]
+
+
 # ---------------------------------------------------------------- methods
 FAMILIES = {"tsetlin": "Tsetlin Machines, in the core", "networks": "neural networks, with PyTorch (extra `nn`)"}
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
-from laconic.wire import Bits, Floats, Message
+from laconic.wire import Bits, Due, Floats, Message
 
 
 class Board(Message):
@@ -46,7 +46,9 @@ class Rumour(Algorithm):
         return Server(np.zeros(self.n_bits, np.bool_))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
-        guesses = fleet.ask(self.guess, dict.fromkeys(fleet.sampled, Board(server.bits)), at_least=2)
+        expected = {"bits": Due((self.n_bits,)), "score": Due(most=1e3)}
+        boards = dict.fromkeys(fleet.sampled, Board(server.bits))
+        guesses = fleet.ask(self.guess, boards, at_least=2, expect=expected)
         server.silent |= {client for client, guess in guesses.items() if guess is None}
         server.told |= {client: guess.score for client, guess in guesses.items() if guess is not None}
         for guess in guesses.values():
@@ -56,7 +58,7 @@ class Rumour(Algorithm):
         ring = {
             k: [(k + step) % len(fleet.everyone) for step in range(1, self.n_neighbours + 1)] for k in fleet.sampled
         }
-        fleet.gossip(self.whisper, self.listen, ring)
+        fleet.gossip(self.whisper, self.listen, ring, {"values": Due((5,), 1e3)})
 
     def start_client(self, task: Task, site: Site) -> Client:
         return Client(site.rng.random(self.n_bits) < 0.1, site.rng.random(5, dtype=np.float32))
