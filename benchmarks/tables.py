@@ -298,16 +298,9 @@ def trust(file: Any) -> Rows:
 @table("lies", "method | averaging | without lies | with a liar | change | plain mean, with a liar | refused")
 def lies(file: Any) -> Rows:
     for row in file:
-        shown = [f"{100 * row[key]:.1f}" for key in ("honest", "liar")]
-        change = signed(100 * (row["liar"] - row["honest"]))
-        yield [
-            link(row["method"]),
-            row["averaging"],
-            *shown,
-            change,
-            f"{100 * row['mean_liar']:.1f}",
-            str(row["refused"]),
-        ]
+        page, change = f"../methods/{find_page(row['method'])}", signed(100 * (row["liar"] - row["honest"]))
+        honest, liar, mean = (f"{100 * row[key]:.1f}" for key in ("honest", "liar", "mean_liar"))
+        yield [f"[{row['method']}]({page})", row["averaging"], honest, liar, change, mean, str(row["refused"])]
 
 
 # ---------------------------------------------------------------- methods
