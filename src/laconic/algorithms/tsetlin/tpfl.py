@@ -17,6 +17,8 @@ from laconic.algorithm import Fleet, Site, Task, on_client
 from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, MachineMethod, choose_shape, classify, held_out
 from laconic.wire import EMPTY, Due, Ints, Message
 
+LEAST_VOTES = 3  # for a class, where an average is to bear liars: of two nobody can tell who lies
+
 
 class Vote(Message, paper_bits={"label": 8, "weights": 32}):
     label: int  # the class this client is surest of
@@ -56,15 +58,18 @@ class TPFL(MachineMethod):
         votes = fleet.ask(self.train, dict.fromkeys(fleet.sampled, EMPTY), expect=expected, check=check_vote)
         centres = self.merge(server, list(votes.values()), fleet.averaging)
         fleet.note(n_clusters=len(centres))
-        fleet.ask(self.install, {client: centres[vote.label] for client, vote in votes.items()}, at_least=0)
+        news = {client: centres[vote.label] for client, vote in votes.items() if vote.label in centres}
+        fleet.ask(self.install, news, at_least=0)
 
     def merge(self, server: Server, votes: list[Vote], averaging: Averaging = "mean") -> dict[int, Vote]:
         """The new centre of each class named, in whole numbers; the server keeps the fractions."""
         for label in sorted({vote.label for vote in votes}):
             so_far = [server.centres[label]] if label in server.centres else []
             came = [vote.weights for vote in votes if vote.label == label]
+            if averaging != "mean" and len(came) < LEAST_VOTES:
+                continue
             server.centres[label] = average([*so_far, *came], [1] * (len(so_far) + len(came)), averaging)
-        named = {vote.label: server.centres[vote.label] for vote in votes}
+        named = {vote.label: server.centres[vote.label] for vote in votes if vote.label in server.centres}
         return {label: Vote(label, np.trunc(centre).astype(np.int32)) for label, centre in named.items()}
 
     def costliest_round(self, task: Task) -> list[Message]:
