@@ -244,8 +244,9 @@ class BaseFleet(ABC):
         if len(data) > most_bytes:
             raise ValueError(f"{len(data)} bytes came, at most {most_bytes:.0f} were expected")
         is_itemised = bool(encoded.fields)  # a reply from another machine does not tell the bytes of each field
-        limits: dict[str, Any] = {"expected": expected, "must_be_finite": True, "itemise": not is_itemised}
-        message, detailed = wire.decode_detailed(step.reply, data, base, **limits)
+        message, detailed = wire.decode_detailed(
+            step.reply, data, base, expected=expected, must_be_finite=True, itemise=not is_itemised
+        )
         return Frame.of(encoded if is_itemised else detailed, message.snapshot())
 
     def _refuse(self, hop: Hop, data: bytes, why: str) -> None:

@@ -1,12 +1,14 @@
 """Reading bytes that a stranger sent: every length is checked before it is believed."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 MAX_RANK = 8
+Payload: TypeAlias = bytes | memoryview
+Shape: TypeAlias = tuple[int, ...]
 CHUNK = 1 << 16  # numbers that are worked on at once: what a code needs beside the array itself is then little
 
 

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -98,24 +98,17 @@ def encode_detailed(message: Message, base: Message | None = None) -> Encoded:
     return encoded
 
 
-def decode(
-    cls: type[M],
-    data: bytes,
-    base: Message | None = None,
-    *,
-    expected: Expected | None = None,
-    must_be_finite: bool = False,
-    max_bytes: int = MAX_BYTES,
-) -> M:
-    """The message in these bytes, else WireError. max_bytes: most memory its arrays may take.
+class Limits(TypedDict, total=False):
+    """Of what a reader takes."""
 
-    expected: of fields, by name; a message that is otherwise is refused before they are read. must_be_finite: so must
-    be all floats in it.
-    """
-    told = decode_detailed(
-        cls, data, base, expected=expected, must_be_finite=must_be_finite, max_bytes=max_bytes, itemise=False
-    )
-    return told[0]
+    expected: Expected | None  # of fields, by name; a message that is otherwise is refused before they are read
+    must_be_finite: bool  # all floats in it
+    max_bytes: int  # most memory its arrays may take
+
+
+def decode(cls: type[M], data: bytes, base: Message | None = None, **limits: Unpack[Limits]) -> M:
+    """The message in these bytes, else WireError."""
+    return decode_detailed(cls, data, base, itemise=False, **limits)[0]
 
 
 def decode_detailed(

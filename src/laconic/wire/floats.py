@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from laconic.wire import ints, planes
 from laconic.wire.bits import shorter
-from laconic.wire.buffer import WireError, chunks_of, gather
+from laconic.wire.buffer import Payload, Shape, WireError, chunks_of, gather
 
 PLAIN, PLANES, MODEL = ints.PLAIN, ints.PLANES, ints.MODEL
 LINES = 4
@@ -66,11 +66,7 @@ def find_steps(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]]
 
 
 def decode(
-    method: int,
-    payload: bytes | memoryview,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    base: NDArray[np.floating[Any]] | None,
+    method: int, payload: Payload, shape: Shape, dtype: np.dtype[Any], base: NDArray[np.floating[Any]] | None
 ) -> NDArray[np.floating[Any]]:
     """base: given for the methods that need it."""
     if method == PLAIN:

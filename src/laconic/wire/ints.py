@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from laconic.wire import planes
 from laconic.wire.bits import choose_shift, shorter
-from laconic.wire.buffer import CHUNK, WireError, chunks_of, gather
+from laconic.wire.buffer import CHUNK, Payload, Shape, WireError, chunks_of, gather
 
 PLAIN, RICE, PLANES, MODEL = 0, 1, 2, 3
 ON_BASE = 8  # added to a method: what it codes are steps from the base
@@ -55,11 +55,7 @@ def encode_values(
 
 
 def decode(
-    method: int,
-    payload: bytes | memoryview,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    base: NDArray[np.integer[Any]] | None,
+    method: int, payload: Payload, shape: Shape, dtype: np.dtype[Any], base: NDArray[np.integer[Any]] | None
 ) -> NDArray[np.integer[Any]]:
     """base: given for the methods that need it."""
     if method == PLAIN:
@@ -78,11 +74,7 @@ def read_plain(payload: bytes | memoryview, shape: tuple[int, ...], dtype: np.dt
 
 
 def decode_values(
-    method: int,
-    payload: bytes | memoryview,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    base: NDArray[np.integer[Any]] | None,
+    method: int, payload: Payload, shape: Shape, dtype: np.dtype[Any], base: NDArray[np.integer[Any]] | None
 ) -> Iterator[NDArray[np.int64]]:
     """In chunks: numbers of this dtype, or their steps from the base's."""
     n = math.prod(shape)
