@@ -98,7 +98,13 @@ def _dissolve(value: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
             f"{path} is a {type(value).__name__}; state is made of numbers, text, arrays, lists, tuples, sets, dicts "
             "and dataclasses of these"
         )
-    return {name: _dissolve(getattr(value, name), arrays, f"{path}.{name}") for name in names}
+    parts = ((name, getattr(value, name)) for name in names)
+    optional = _find_optional(cast(Hashable, type(value)))
+    return {
+        name: _dissolve(part, arrays, f"{path}.{name}")
+        for name, part in parts
+        if part is not None or name not in optional
+    }
 
 
 def _restore(kind: Any, tree: Any, arrays: dict[str, NDArray[Any]], path: str) -> Any:
@@ -132,7 +138,8 @@ def _restore(kind: Any, tree: Any, arrays: dict[str, NDArray[Any]], path: str) -
     names = _field_types(kind)
     if names is None:
         raise TypeError(f"{path} should be a {kind}, which is no plain data")
-    return kind(**{name: _restore(part, tree[name], arrays, f"{path}.{name}") for name, part in names.items()})
+    present = {name: part for name, part in names.items() if name in tree or name not in _find_optional(kind)}
+    return kind(**{name: _restore(part, tree[name], arrays, f"{path}.{name}") for name, part in present.items()})
 
 
 @cache
@@ -147,3 +154,11 @@ def _field_types(kind: Any) -> dict[str, Any] | None:
         hints = get_type_hints(kind, include_extras=True)
         return {field.name: hints[field.name] for field in fields(kind)}
     return get_type_hints(kind) if hasattr(kind, "_fields") else None
+
+
+@cache
+def _find_optional(kind: Any) -> frozenset[str]:
+    """Fields that a class got later and marks by metadata {"later": True}. Where they are None they are not written, so
+    that states from before can be read, and are the same bytes today."""
+    known = fields(kind) if is_dataclass(kind) else ()
+    return frozenset(field.name for field in known if field.metadata.get("later"))

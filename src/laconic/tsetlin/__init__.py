@@ -2,6 +2,7 @@
 
 from laconic.tsetlin.clauses import Clauses, choose_clauses, measure_machine, pick_clauses, read_clauses, read_machine
 from laconic.tsetlin.composite import clamped_sums, combine, elect, measure_span
+from laconic.tsetlin.fuzzy import Fuzzy
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
     Machine,
@@ -11,6 +12,7 @@ from laconic.tsetlin.machine import (
     clause_activity,
     clause_counts,
     clause_outputs,
+    clause_votes,
     include_bits,
     literal_states,
     load_include_bits,
@@ -21,6 +23,7 @@ from laconic.tsetlin.training import fit
 
 __all__ = [
     "Clauses",
+    "Fuzzy",
     "Machine",
     "Packed",
     "Shape",
@@ -32,6 +35,7 @@ __all__ = [
     "clause_activity",
     "clause_counts",
     "clause_outputs",
+    "clause_votes",
     "combine",
     "elect",
     "fit",
