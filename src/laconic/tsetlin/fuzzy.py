@@ -11,10 +11,9 @@ Position literals count as all others do: a clause that must lie where it lay le
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-
-MOST = 1 << 15  # a vote times a weight is to fit 32 bits with room to spare
 
 
 @dataclass(frozen=True)
@@ -24,11 +23,13 @@ class Fuzzy:
     failures: int  # LF: with so many failing literals a clause is silent; the largest vote, too
     literals: int  # L: a clause with so many takes in no more
 
+    MOST: ClassVar[int] = 1 << 15  # of either; a vote times a weight is to fit 32 bits with room to spare
+
     def __post_init__(self) -> None:
         for name in ("failures", "literals"):
             value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= MOST:
-                raise ValueError(f"fuzzy.{name} is {value!r}; give a whole number from 1 to {MOST}")
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= self.MOST:
+                raise ValueError(f"fuzzy.{name} is {value!r}; give a whole number from 1 to {self.MOST}")
             object.__setattr__(self, name, int(value))
 
 
