@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from laconic.algorithm import Algorithm, Examples, Task
 from laconic.algorithms import METHODS, check_method, load_method
 from laconic.data.partition import set_aside
+from laconic.models.preprocessing import Centred
 from laconic.runs.config import gather, list_keys
-from laconic.runs.prepare import Centring
 from laconic.simulation import PlayedRound, simulate
 from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
 
@@ -63,10 +63,10 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.algorithm_ = self._make_method()
         if self.algorithm_.takes == "bits":
             self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
+            if self.booleanizer_ is not None:
+                self.booleanizer_.fit(rows)
         else:  # whatever the values are, a network gets them centred
-            self.booleanizer_ = Centring()
-        if self.booleanizer_ is not None:
-            self.booleanizer_.fit(rows)
+            self.booleanizer_ = Centred.fit(rows)
         inputs = self._prepare(rows)
         task = Task(inputs.shape[1:], len(self.classes_), len(self.clients_), self._count_levels(inputs))
         done = simulate(
