@@ -1,5 +1,6 @@
 """A model in C says what it says in Python, of every row; nothing else is written."""
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -83,8 +84,7 @@ def test_a_header_needs_no_library(headers: Path, shape: str) -> None:
 
 def test_a_chip_of_each_kind_is_measured(headers: Path) -> None:
     sizes = {each.target: each for each in export(headers, "flat").footprints}
-    due = {"cortex-m0plus", "cortex-m4"} if shutil.which("arm-none-eabi-gcc") else set()
-    assert set(sizes) == due
+    assert {"cortex-m0plus", "cortex-m4"} <= set(sizes) or not shutil.which("arm-none-eabi-gcc")
     assert all(each.ram == 0 and each.flash > 500 and each.stack > 10 for each in sizes.values())
 
 
@@ -224,6 +224,18 @@ def test_names_of_classes_come_out_as_they_are(tmp_path: Path) -> None:
     subprocess.run(["cc", "-std=c99", source, "-o", tmp_path / "names"], check=True)
     said = subprocess.run([tmp_path / "names"], capture_output=True, check=True, text=True, encoding="utf-8").stdout
     assert tuple(said.splitlines()) == model.about.classes
+
+
+def test_the_program_of_the_documentation_says_what_python_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text("utf-8")
+    (program,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    model, rows = build_layered(None), DIGITS.x_test
+    export_c(model, tmp_path / "digits.h", "digits", rows=rows)
+    (tmp_path / "main.c").write_text(program, "utf-8")
+    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    subprocess.run(["cc", *strict, "main.c", "-o", "digits"], check=True, cwd=tmp_path)
+    said = subprocess.run([tmp_path / "digits"], input=rows.tobytes(), capture_output=True, check=True).stdout
+    assert said.decode().split() == [DIGITS.classes[k] for k in model.model.classify(model.read(rows))]
 
 
 def test_scores_are_those_of_python(tmp_path: Path) -> None:

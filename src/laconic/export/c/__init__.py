@@ -29,7 +29,7 @@ class CExport:
     name: str  # functions and types begin with it
     value: str  # type of a raw value
     n_compared: int  # rows on which C and Python agree
-    footprints: tuple[Footprint, ...]  # none where arm-none-eabi-gcc is not installed
+    footprints: tuple[Footprint, ...]  # on this machine, and on Cortex-M where arm-none-eabi-gcc is
 
 
 def export_c(portable: PortableModel, path: Path, name: str = "model", rows: Any = None) -> CExport:

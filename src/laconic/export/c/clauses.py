@@ -52,7 +52,7 @@ def read_clause(shape: tm.Shape, include: NDArray[np.bool_], field: NDArray[np.i
 def check_known(machine: tm.Machine) -> None:
     """Machines may come to have clauses that mean something else; those would be compared in vain."""
     for field in fields(machine):
-        if field.name not in KNOWN_FIELDS and getattr(machine, field.name):
+        if field.name not in KNOWN_FIELDS and np.any(getattr(machine, field.name) or 0):
             raise ValueError(f"the machine's clauses are {field.name}, which C export does not know; save it as a file")
 
 

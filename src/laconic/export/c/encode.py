@@ -78,7 +78,7 @@ PIXELS_IN_ROWS = """{
                     }
                     *bits++ = word;
                 }
-    END}
+END}
 """
 
 # Column by column, so that one column of means is all that is kept. Sums are rounded where OpenCV, and so the model in
@@ -189,7 +189,9 @@ def write_pixels(
     y, x = RAW_OF_TURNED[turns]
     body = (PIXELS_FLAT if shape.is_flat else PIXELS_IN_ROWS).replace("(Y)", f"({y})" if turns else y)
     body = body.replace(" X)", f" {x})").replace("THRESHOLD", "place * NAME_LEVELS + level" if is_of_place else "level")
-    body = body.replace("END", "*bits = 0;\n" if shape.width > WORD else "")
+    body = body.replace(
+        "END", "    *bits = 0; /* loads of the last row may run into it */\n" if shape.width > WORD else ""
+    )
     meaning = "What each place of the raw image has to exceed." if is_of_place else "What a value has to exceed."
     return "".join(
         [

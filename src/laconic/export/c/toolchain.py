@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,33 +78,35 @@ def find_compiler() -> str:
 
 def compile_c(compiler: str, source: Path, to: Path, *options: str) -> None:
     """Warnings are errors."""
-    command = [compiler, *STRICT, *options, str(source), "-o", str(to)]
+    command = [compiler, *STRICT, str(source), "-o", str(to), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"{compiler} refuses what was to be written: {done.stderr.strip()[:2000]}")
 
 
 def measure(header: Path, name: str) -> tuple[Footprint, ...]:
-    """On Cortex-M chips, where a compiler for them is installed."""
-    compiler, size = shutil.which("arm-none-eabi-gcc"), shutil.which("arm-none-eabi-size")
-    if not compiler or not size:
-        return ()
+    """On Cortex-M chips and here, where compilers that can tell are installed."""
     source = header.with_name("alone.c")
     source.write_text(ALONE.replace("HEADER", header.name).replace("NAME", name), "utf-8")
-    return tuple(measure_chip(compiler, size, source, chip) for chip in CHIPS)
+    targets = [(chip, "arm-none-eabi-", (f"-mcpu={chip}", "-mthumb")) for chip in CHIPS]
+    if sys.platform == "linux":
+        here = platform.machine()  # x86-64 has 128 bytes beyond the stack, which it would not count
+        targets.append((here, "", ("-mno-red-zone",) if here == "x86_64" else ()))
+    return tuple(
+        measure_target(source, target, prefix, options)
+        for target, prefix, options in targets
+        if shutil.which(f"{prefix}gcc") and shutil.which(f"{prefix}size")
+    )
 
 
-def measure_chip(compiler: str, size: str, source: Path, chip: str) -> Footprint:
-    made = source.with_name(f"{chip}.o")
-    link = ("-Wl,--gc-sections", "-Wl,-e,chosen")
-    compile_c(compiler, source, made.with_suffix(".s"), *BARE, f"-mcpu={chip}", "-mthumb", "-S", "-fstack-usage")
-    # libgcc last, for it has what the code asks for
-    command = [compiler, *BARE, f"-mcpu={chip}", "-mthumb", str(source), "-o", str(made), *link, "-lgcc"]
-    subprocess.run(command, capture_output=True, text=True, check=True)
-    told = subprocess.run([size, "-A", str(made)], capture_output=True, text=True, check=True).stdout
+def measure_target(source: Path, target: str, prefix: str, options: tuple[str, ...]) -> Footprint:
+    made = source.with_name(target)
+    compile_c(f"{prefix}gcc", source, made.with_suffix(".s"), *BARE, *options, "-S", "-fstack-usage")
+    compile_c(f"{prefix}gcc", source, made, *BARE, *options, "-Wl,--gc-sections", "-Wl,-e,chosen", "-lgcc")
+    told = subprocess.run([f"{prefix}size", "-A", str(made)], capture_output=True, text=True, check=True).stdout
     sections = {name: int(n_bytes) for name, n_bytes in re.findall(r"^(\.\w+)\s+(\d+)", told, re.MULTILINE)}
     flash, ram = (sum(sections.get(name, 0) for name in part) for part in (IN_FLASH, IN_RAM))
-    return Footprint(chip, flash, ram, measure_stack(made.with_suffix(".su")))
+    return Footprint(target, flash, ram, measure_stack(made.with_suffix(".su")))
 
 
 def measure_stack(usage: Path) -> int:
