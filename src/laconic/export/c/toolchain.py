@@ -88,7 +88,9 @@ def measure(header: Path, name: str) -> tuple[Footprint, ...]:
     """On Cortex-M chips and here, where compilers that can tell are installed."""
     source = header.with_name("alone.c")
     source.write_text(ALONE.replace("HEADER", header.name).replace("NAME", name), "utf-8")
-    targets = [(chip, "arm-none-eabi-", (f"-mcpu={chip}", "-mthumb")) for chip in CHIPS]
+    targets: list[tuple[str, str, tuple[str, ...]]] = [
+        (chip, "arm-none-eabi-", (f"-mcpu={chip}", "-mthumb")) for chip in CHIPS
+    ]
     if sys.platform == "linux":
         here = platform.machine()  # x86-64 has 128 bytes beyond the stack, which it would not count
         targets.append((here, "", ("-mno-red-zone",) if here == "x86_64" else ()))
