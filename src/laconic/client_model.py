@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from laconic.models.base import Scores
 from laconic.models.file import read_model, write_model
 from laconic.models.portable import PortableModel
+
+if TYPE_CHECKING:
+    from laconic.export.c import CExport
 
 
 class ClientModel(PortableModel):
@@ -33,6 +37,12 @@ class ClientModel(PortableModel):
     def save(self, path: str | Path) -> None:
         """One safetensors file; laconic.load reads it anywhere, without data set and run."""
         write_model(self, Path(path))
+
+    def export_c(self, path: str | Path, name: str = "model", rows: ArrayLike | None = None) -> CExport:
+        """One C99 header, once it was compiled and found equal on these raw rows; None: on 10,000 random ones."""
+        from laconic.export.c import export_c
+
+        return export_c(self, Path(path), name, rows)
 
     def __repr__(self) -> str:
         about = self.about
