@@ -56,9 +56,9 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constrai
 	$(PIP_INSTALL) -e .
 	touch $@
 
-# Whatever a test needs: networks, Ray, Flower and the tools.
+# Whatever a test needs: networks, Ray, Flower, ONNX and the tools.
 .venv/dev: .venv/ready
-	$(PIP_INSTALL) -e '.[dev,nn,ray,flower]'
+	$(PIP_INSTALL) -e '.[dev,nn,ray,flower,export]'
 	touch $@
 
 clean:

@@ -13,9 +13,9 @@ from laconic.models.portable import PortableModel
 
 
 class ClientModel(PortableModel):
-    """Of one client: `predict(rows)`, `scores(rows)`, `save(path)`. Rows are as the data set has them.
+    """Of one client: `predict(rows)`, `scores(rows)`, `save(path)`, `export_onnx(path)`.
 
-    Made by Run.client(7), or read from a file by laconic.load.
+    Rows are as the data set has them. Made by Run.client(7), or read from a file by laconic.load.
     """
 
     @property
@@ -33,6 +33,22 @@ class ClientModel(PortableModel):
     def save(self, path: str | Path) -> None:
         """One safetensors file; laconic.load reads it anywhere, without data set and run."""
         write_model(self, Path(path))
+
+    def export_onnx(self, path: str | Path, rows: ArrayLike | None = None) -> None:
+        """Networks only: raw rows in, `label` and `scores` out; written once onnxruntime gives the same labels.
+
+        rows: raw ones to compare on, all that you have; None: some hundred at random.
+        """
+        if self.model.kind not in ("network", "prototypes"):
+            raise ValueError(f"{self!r} is made of Tsetlin Machines, ONNX takes networks; export it as C or as rules")
+        try:
+            from laconic.export.onnx import export_onnx
+        except ImportError as error:
+            raise ImportError(
+                f'export_onnx needs {error.name or error}, which is not installed.  pip install "laconic-fl[export]"',
+                name=error.name,
+            ) from error
+        export_onnx(self, Path(path), rows)
 
     def __repr__(self) -> str:
         about = self.about
