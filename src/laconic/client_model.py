@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from laconic.models.base import Scores
 from laconic.models.file import read_model, write_model
 from laconic.models.portable import PortableModel
+
+if TYPE_CHECKING:
+    from laconic.export.onnx import OnnxExport
+
+
+class NotInstalled(ImportError, ValueError):
+    """Of an extra; also a ValueError, for the command line ends as it does after anything that cannot be done."""
 
 
 class ClientModel(PortableModel):
@@ -34,21 +42,20 @@ class ClientModel(PortableModel):
         """One safetensors file; laconic.load reads it anywhere, without data set and run."""
         write_model(self, Path(path))
 
-    def export_onnx(self, path: str | Path, rows: ArrayLike | None = None) -> None:
-        """Networks only: raw rows in, `label` and `scores` out; written once onnxruntime gives the same labels.
+    def export_onnx(self, path: str | Path, rows: ArrayLike | None = None) -> OnnxExport:
+        """A network's graph from raw rows to `label` and `scores`, once onnxruntime gives the same labels on these.
 
-        rows: raw ones to compare on, all that you have; None: some hundred at random.
+        rows: None: on some hundred random ones.
         """
         if self.model.kind not in ("network", "prototypes"):
             raise ValueError(f"{self!r} is made of Tsetlin Machines, ONNX takes networks; export it as C or as rules")
         try:
             from laconic.export.onnx import export_onnx
         except ImportError as error:
-            raise ImportError(
-                f'export_onnx needs {error.name or error}, which is not installed.  pip install "laconic-fl[export]"',
-                name=error.name,
+            raise NotInstalled(
+                f'export_onnx needs {error.name or error}, which is not installed.  pip install "laconic-fl[export]"'
             ) from error
-        export_onnx(self, Path(path), rows)
+        return export_onnx(self, Path(path), rows)
 
     def __repr__(self) -> str:
         about = self.about

@@ -20,6 +20,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 TREE = "tree"
+REMEDY = "restore a copy or start the run anew"
 
 
 class Substitute(NamedTuple):
@@ -71,9 +72,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, IndexError) as error:
-        raise ValueError(
-            f"no sound state: {type(error).__name__} {error}; restore a copy or start the run anew"
-        ) from None
+        raise ValueError(f"no sound state: {type(error).__name__} {error}; {REMEDY}") from None
 
 
 def find_not_finite(value: Any, path: str = "state") -> str | None:

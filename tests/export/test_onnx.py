@@ -1,6 +1,8 @@
 """Networks as ONNX files: run in onnxruntime, from raw rows, against the model that they were made of."""
 
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,7 @@ from laconic.models.machines import Ballot
 from laconic.models.networks import Logits, NearestTarget
 from laconic.models.portable import About
 from laconic.models.preprocessing import Centred, Pixels, Preprocessing, Threshold
-from laconic.runs.client_models import read_client
-from laconic.runs.prepare import prepare
+from laconic.runs.client_models import read_client, read_test_rows
 from laconic.runs.run import run
 
 NETWORKS = [name for name, method in METHODS.items() if method.family == "networks"]
@@ -88,12 +89,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_method_on_networks_gives_the_same_labels_on_all_test_examples(
     method: str, data: Path, tmp_path: Path
 ) -> None:
-    config = configure(method, "local", data, "rounds=1")
-    run(config, tmp_path / "run")
-    prepared = prepare(config)
-    rows = prepared.dataset.x_test[prepared.partition.shares[2].test]
-    model = read_client(tmp_path / "run", 2)
-    model.export_onnx(tmp_path / "m.onnx", rows)
+    run(configure(method, "local", data, "rounds=1"), tmp_path / "run")
+    model, rows = read_client(tmp_path / "run", 2), read_test_rows(tmp_path / "run", 2)
+    told = model.export_onnx(tmp_path / "m.onnx", rows)
+    assert (told.n_compared, told.row_type) == (len(rows), "uint8")
+    assert told.largest_error < 1e-5
     assert_same(model, tmp_path / "m.onnx", rows)
 
 
@@ -255,7 +255,7 @@ def test_machines_and_unknown_preprocessing_are_refused_with_what_to_do(tmp_path
 
 def test_rows_are_checked_as_those_of_a_prediction(tmp_path: Path) -> None:
     model = wrap(Logits(make_network("mlp", (8, 8))), Pixels(), (8, 8))
-    with pytest.raises(ValueError, match="no rows to compare"):
+    with pytest.raises(ValueError, match="rows are none; give some"):
         model.export_onnx(tmp_path / "m.onnx", np.zeros((0, 8, 8), np.uint8))
     with pytest.raises(ValueError, match=r"\[row, 8, 8\] was expected"):
         model.export_onnx(tmp_path / "m.onnx", np.zeros((5, 7), np.uint8))
@@ -272,3 +272,34 @@ def test_what_is_not_installed_is_named_with_the_extra_to_install(
     monkeypatch.setitem(sys.modules, lacking, None)
     with pytest.raises(ImportError, match=rf'needs {lacking}, which is not .* pip install "laconic-fl\[export\]"'):
         model.export_onnx(tmp_path / "m.onnx")
+
+
+def test_the_command_line_compares_on_all_test_examples_and_refuses_machines(data: Path, tmp_path: Path) -> None:
+    for method in ("fedproto", "fedtm"):
+        run(configure(method, "local", data, "rounds=1"), tmp_path / method)
+    program = "from laconic.cli import main; main()"
+
+    def export(folder: Path) -> subprocess.CompletedProcess[str]:
+        words = ["export", folder, "--client", "2", "--to", "onnx", "-o", tmp_path / "m.onnx", "--json"]
+        return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+
+    done = export(tmp_path / "fedproto")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    rows = read_test_rows(tmp_path / "fedproto", 2)
+    told = json.loads(done.stdout)
+    assert (told["n_compared"], told["bytes"]) == (len(rows), (tmp_path / "m.onnx").stat().st_size)
+    assert_same(read_client(tmp_path / "fedproto", 2), tmp_path / "m.onnx", rows)
+    refused = export(tmp_path / "fedtm")
+    assert refused.returncode == 2
+    assert "export it as C or as rules" in refused.stderr
+
+
+def test_the_example_of_the_guide_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "export-onnx.md").read_text("utf-8")
+    train, use = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(train, {})  # our own page
+    known: dict[str, Any] = {}
+    exec(use, known)
+    assert known["names"].tolist() == read_client(tmp_path / "run", 7).predict(known["rows"]).tolist()

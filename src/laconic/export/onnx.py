@@ -11,6 +11,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -36,16 +37,29 @@ FAR = 1e-3  # of the winner's score: more is another model
 N_NAMED = 5  # rows in a message
 
 
-def export_onnx(portable: PortableModel, path: Path, rows: Any = None) -> None:
-    """rows: raw ones to compare labels on, as many as there are; None: drawn at random."""
+@dataclass(frozen=True)
+class OnnxExport:
+    """What was written, and how it was compared."""
+
+    row_type: str  # of the numbers that the graph takes
+    n_compared: int  # rows whose labels are the same in onnxruntime
+    largest_error: float  # of a score, as a share of the highest winner's
+
+
+def export_onnx(portable: PortableModel, path: Path, rows: Any = None) -> OnnxExport:
+    """rows: raw ones to compare labels on, as many as there are; None: drawn at random.
+
+    Raises ValueError, and writes nothing, where onnxruntime and Python differ or the graph does not heed its rows.
+    """
     drawn = draw_rows(portable, N_DRAWN)
     given = drawn if rows is None else check_rows(rows, portable.about.input_shape, portable.about.features)
     if not len(given):
-        raise ValueError("there are no rows to compare the ONNX model on; give some, or None for rows at random")
+        raise ValueError("rows are none; give some to compare on, or leave rows out to have them drawn")
     data = make_graph(portable, drawn[:2])
     check_dependence(data, drawn)
-    compare(portable, data, given)
+    error = compare(portable, data, given)
     write_atomically(path, data)
+    return OnnxExport(np.dtype(find_row_type(portable.preprocessing)).name, len(given), error)
 
 
 def make_graph(portable: PortableModel, example: NDArray[Any]) -> bytes:
@@ -117,11 +131,11 @@ def check_dependence(data: bytes, drawn: NDArray[Any]) -> None:
         )
 
 
-def compare(portable: PortableModel, data: bytes, rows: NDArray[Any]) -> None:
-    """ValueError unless labels are the same on all rows, and scores as near as rounding allows."""
+def compare(portable: PortableModel, data: bytes, rows: NDArray[Any]) -> float:
+    """The largest error of a score; ValueError unless labels are the same, and scores as near as rounding allows."""
     expected = portable.model.scores(portable.read(rows))
     labels, scores = run(data, rows.astype(find_row_type(portable.preprocessing)))
-    size = float(np.abs(expected.max(axis=1)).max())
+    size = float(np.abs(expected.max(axis=1)).max()) or 1.0
     due = expected.argmax(axis=1)
     wrong = np.flatnonzero(labels != due)
     gaps = expected[wrong, due[wrong]] - expected[wrong, labels[wrong]]
@@ -136,6 +150,8 @@ def compare(portable: PortableModel, data: bytes, rows: NDArray[Any]) -> None:
             f"in onnxruntime {len(wrong)} of {len(rows)} labels differ, where the two best classes are so near that "
             f"rounding decides: rows {named}; nothing was written. If you can do with that, leave them out of `rows`"
         )
+    is_finite = np.isfinite(expected)
+    return float(np.abs(scores[is_finite] - expected[is_finite]).max()) / size
 
 
 def run(data: bytes, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -19,6 +19,7 @@ from laconic.files import write_atomically
 from laconic.models.base import PersonalModel
 from laconic.models.portable import About, PortableModel
 from laconic.models.preprocessing import KINDS as PREPROCESSING
+from laconic.state import REMEDY as STATE_REMEDY
 from laconic.state import Frozen, Substitute, freeze, pack
 from laconic.wire import Bits, Ints, Message, WireError, decode, encode
 
@@ -93,8 +94,9 @@ def read_model(path: Path, *, own_code: str = "") -> PortableModel:
         expected = {"model": find_kind(kinds["kind"]), "preprocessing": preprocessing, "about": About}
         found = frozen.thaw(expected)
     except (ValueError, KeyError, TypeError) as error:
+        what = str(error).removesuffix(f"; {STATE_REMEDY}")
         raise ValueError(
-            f"{path} is no sound model: {error}; a file that laconic export wrote was expected, export it again"
+            f"{path} is no sound model: {what}; a file that laconic export wrote was expected, export it again"
         ) from error
     return PortableModel(**found)
 

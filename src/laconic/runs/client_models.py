@@ -10,11 +10,11 @@ from laconic import __version__
 from laconic.client_model import ClientModel
 from laconic.files import write_atomically
 from laconic.models.portable import About
-from laconic.models.preprocessing import KINDS, Preprocessing
+from laconic.models.preprocessing import KINDS, Preprocessing, Rows
 from laconic.records import Deployed, Environment, Holding, Partition, read
 from laconic.runs import checkpoint as checkpoints
 from laconic.runs.config import Config, read_config
-from laconic.runs.prepare import Prepared, prepare
+from laconic.runs.prepare import Prepared, load_for, prepare
 from laconic.state import Frozen, freeze
 
 INPUTS = "preprocessing.safetensors"
@@ -78,6 +78,16 @@ def read_client(folder: Path, client: int | str) -> ClientModel:
         turns=holding.quarter_turns,
     )
     return ClientModel(config.method.personal_model(state), inputs.preprocessing, about)
+
+
+def read_test_rows(folder: Path, client: int) -> Rows:
+    """A client's test examples as its data set has them."""
+    from laconic.data import Partition as Shares
+
+    config = read_config(folder / "config.toml")
+    share = Shares.load(folder / "partition.npz").at(config.rounds)[client]
+    rows: Rows = load_for(config.data).x_test[share.test]
+    return rows
 
 
 def find_client(folder: Path, partition: Partition, client: int | str) -> Holding:
