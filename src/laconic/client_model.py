@@ -14,12 +14,17 @@ from laconic.models.portable import PortableModel
 
 if TYPE_CHECKING:
     from laconic.export.c import CExport
+    from laconic.export.onnx import OnnxExport
+
+
+class NotInstalled(ImportError, ValueError):
+    """Of an extra; also a ValueError, for the command line ends as it does after anything that cannot be done."""
 
 
 class ClientModel(PortableModel):
-    """Of one client: `predict(rows)`, `scores(rows)`, `save(path)`. Rows are as the data set has them.
+    """Of one client: `predict(rows)`, `scores(rows)`, `save(path)`, `export_onnx(path)`.
 
-    Made by Run.client(7), or read from a file by laconic.load.
+    Rows are as the data set has them. Made by Run.client(7), or read from a file by laconic.load.
     """
 
     @property
@@ -43,6 +48,20 @@ class ClientModel(PortableModel):
         from laconic.export.c import export_c
 
         return export_c(self, Path(path), name, rows)
+    def export_onnx(self, path: str | Path, rows: ArrayLike | None = None) -> OnnxExport:
+        """A network's graph from raw rows to `label` and `scores`, once onnxruntime gives the same labels on these.
+
+        rows: None: on some hundred random ones.
+        """
+        if self.model.kind not in ("network", "prototypes"):
+            raise ValueError(f"{self!r} is made of Tsetlin Machines, ONNX takes networks; export it as C or as rules")
+        try:
+            from laconic.export.onnx import export_onnx
+        except ImportError as error:
+            raise NotInstalled(
+                f'export_onnx needs {error.name or error}, which is not installed.  pip install "laconic-fl[export]"'
+            ) from error
+        return export_onnx(self, Path(path), rows)
 
     def __repr__(self) -> str:
         about = self.about
