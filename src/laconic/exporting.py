@@ -39,8 +39,9 @@ def export_model(
 
 def write_rules(model: ClientModel, path: Path) -> None:
     """As JSON where the name ends so, else as lines of text."""
+    from laconic.explain.explanation import describe_rule
+
     rules = model.rules()
-    text = (
-        json.dumps([asdict(rule) for rule in rules], indent=1) if path.suffix == ".json" else "\n".join(map(str, rules))
-    )
+    described = json.dumps([describe_rule(rule) for rule in rules], indent=1)
+    text = described if path.suffix == ".json" else "\n".join(map(str, rules))
     write_atomically(path, text.encode())
