@@ -19,12 +19,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "aggregate": set(),
     "linear": {"trial"},
     "state": set(),
-    "algorithm": {"wire", "aggregate"},
-    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear"},
+    "models": {"tsetlin", "networks", "linear", "state", "wire"},
+    "export": {"models", "tsetlin", "networks", "linear"},
+    "explain": {"models", "tsetlin", "networks", "linear", "pages"},
+    "client_model": {"models", "export", "explain"},
+    "algorithm": {"wire", "aggregate", "models"},
+    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets", "state"},
     "records": set(),
-    "report": {"records"},
+    "pages": set(),
+    "report": {"records", "pages"},
 }
 
 

@@ -11,6 +11,9 @@ from laconic import tsetlin as tm
 from laconic.algorithm import Examples
 from laconic.algorithms.tsetlin.own_model import OwnModel, look
 from laconic.algorithms.tsetlin.pool import Clauses, empty_pool
+from laconic.algorithms.tsetlin.pool_server import PoolServer
+from laconic.models.background import UNKNOWN, Background
+from laconic.models.machines import ClauseHead, ClauseHeads
 from laconic.wire import Ints
 
 BLENDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # tried on validation examples
@@ -57,6 +60,15 @@ class PooledModel:
         together = self.look_around(x) @ self.head.T + own.log_shares
         return [own.classes[(together + blend * alone).argmax(axis=1)] for blend in blends]
 
+    def as_heads(self) -> ClauseHeads:
+        """What is needed to guess by, and no more."""
+        own = ClauseHead(self.own.machine, self.own.scales, self.own.head)
+        pooled = None
+        if self.slots.any():
+            known = tm.hold_clauses(self.own.machine.shape, self.clauses[self.slots])
+            pooled = ClauseHead(known, self.scales[self.slots], self.head)
+        return ClauseHeads(own, pooled, self.blend, self.own.holds, self.own.log_shares)
+
     def count_right(self, examples: Examples) -> NDArray[np.int64]:
         """[blend] examples guessed right."""
         return np.array([np.count_nonzero(guess == examples.y) for guess in self.guess(examples.x, BLENDS)])
@@ -66,3 +78,12 @@ def start_pooled(own: OwnModel) -> PooledModel:
     """Before it was told of any clause."""
     nothing = empty_pool(own.machine.shape.n_literals)
     return PooledModel(own, nothing.clauses, nothing.scales, np.zeros(0, np.bool_), np.zeros((len(own.classes), 1)))
+
+
+def trace_clauses(server: PoolServer, client: PooledModel) -> Background:
+    """Who offered the clauses under the client's head, and how many were told of them."""
+    slots, pool = np.flatnonzero(client.slots), server.pool
+    known = np.array([server.find_known(each)[slots] for each in server.members.by_id]).reshape(-1, len(slots))
+    is_current = (pool.clauses[slots] == client.clauses[slots]).all(axis=1)  # else its owner has replaced it
+    owners = np.where(is_current, pool.owners[slots], UNKNOWN)
+    return Background(owners, np.where(is_current, known.sum(axis=0), UNKNOWN))
