@@ -187,13 +187,7 @@ class Live:
         return features, logits
 
     def as_tensor(self, x: NDArray[Any]) -> Tensor:
-        """Examples as the module takes them."""
-        tensor = torch.from_numpy(readable(x)).float()
-        if self.spec.peak:
-            tensor = tensor * (2 / self.spec.peak) - 1
-        if len(self.spec.input_shape) == 1:
-            return tensor
-        return tensor.unsqueeze(1) if len(self.spec.input_shape) == 2 else tensor.permute(0, 3, 1, 2)
+        return arrange(torch.from_numpy(readable(x)), self.spec)
 
     def only(self, part: str) -> slice:
         """Where "all", the "body" or the "head" lies among the weights; what is not in it is frozen from now on."""
@@ -222,6 +216,16 @@ class Live:
                 parameter = parameters[piece.name]
                 mine.copy_(parameter.data)
                 parameter.data, parameter.grad = mine, view(self.gradient, piece)
+
+
+def arrange(x: Tensor, spec: Spec) -> Tensor:
+    """Examples as a module takes them."""
+    values = x.float()
+    if spec.peak:
+        values = values * (2 / spec.peak) - 1
+    if len(spec.input_shape) == 1:
+        return values
+    return values.unsqueeze(1) if len(spec.input_shape) == 2 else values.permute(0, 3, 1, 2)
 
 
 def describe(module: nn.Module, head: nn.Module) -> Layout:

@@ -54,6 +54,7 @@ from laconic.runs.record import (
 from laconic.signals import find_number
 from laconic.simulation import Federation, OnProgress, federate
 
+MADE_HERE = "data.npz"  # examples that came from memory, kept beside the run
 MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
 
 __all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "drive", "resume", "run"]
@@ -133,7 +134,7 @@ def resume(folder: Path, *, watch: Watch | None = None, rounds: int | None = Non
 
 def check_empty(folder: Path) -> None:
     """But for what a start leaves there that was cut short before it could be resumed."""
-    remains = {LOCK, Environment.file, RecordedPartition.file, "partition.npz", INPUTS}
+    remains = {LOCK, Environment.file, RecordedPartition.file, "partition.npz", INPUTS, MADE_HERE}
     names = {path.name for path in folder.iterdir() if path.suffix != ".draft"} if folder.exists() else set()
     if names - remains:
         raise ValueError(f"{folder} is not empty; choose another folder, or resume the run in it")
