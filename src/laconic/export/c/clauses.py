@@ -1,8 +1,8 @@
 """Clauses as tables, and the C function that says of the next one where it holds.
 
 A store is a way to keep clauses; each has the same function, `name_clause(bits, &clause)`: how strongly the clause
-votes, 0 or 1, or where `counts` on how many patches it holds; after which `clause` is at the one behind it. Another kind
-of clause is another store: see fuzzy.py.
+votes, 0 or 1, or where `counts` on how many patches it holds; after which `clause` is at the one behind it. Another
+kind of clause is another store: see fuzzy.py.
 """
 
 from __future__ import annotations

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.export.c.clauses import FlatLists, FlatMasks, PatchLists, Store
+from laconic.export.c.fuzzy import FuzzyLists, FuzzyPatches
 from laconic.export.c.heads import write_heads
 from laconic.export.c.votes import write_ballot, write_composite
 from laconic.models.base import PersonalModel
 from laconic.models.machines import Ballot, ClauseHeads, Composite
 
-KNOWN_FIELDS = {"shape", "threshold", "specificity", "boost", "coalesced", "states", "weights", "rivalry"}
+KNOWN_FIELDS = {"shape", "threshold", "specificity", "boost", "coalesced", "states", "weights", "rivalry", "fuzzy"}
 
 
 def list_machines(model: PersonalModel) -> list[tm.Machine]:
@@ -50,10 +51,11 @@ def write_scores(model: PersonalModel, nesting: NDArray[np.int64]) -> str:
 
 def choose_store(machines: Sequence[tm.Machine], nesting: NDArray[np.int64], *, counts: bool) -> Store:
     """The smallest that knows such clauses; one that does not would be compared in vain."""
-    for field in fields(tm.Machine):
-        if field.name not in KNOWN_FIELDS and any(getattr(machine, field.name) for machine in machines):
-            raise ValueError(f"a machine has {field.name}, which C export does not know; save the model as a file")
-    if not machines[0].shape.is_flat:
-        return PatchLists(machines, nesting, counts=counts)
-    stores = (kind(machines, nesting, counts=counts) for kind in (FlatLists, FlatMasks))
-    return min(stores, key=attrgetter("n_bytes"))
+    for machine in machines:
+        if strange := [each.name for each in fields(machine) if each.name not in KNOWN_FIELDS]:
+            raise ValueError(f"a machine has {strange[0]}, which C export does not know; save the model as a file")
+    is_flat, is_fuzzy = machines[0].shape.is_flat, any(machine.fuzzy for machine in machines)
+    kinds: tuple[type[Store], ...] = (FlatLists, FlatMasks) if is_flat else (PatchLists,)
+    if is_fuzzy:
+        kinds = (FuzzyLists,) if is_flat else (FuzzyPatches,)
+    return min((kind(machines, nesting, counts=counts) for kind in kinds), key=attrgetter("n_bytes"))
