@@ -23,7 +23,8 @@ from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape
 from laconic.algorithms.tsetlin.own_model import build_own, find_classes, train_own
 from laconic.algorithms.tsetlin.pool import Clauses, Offer, empty_pool, list_largest, plan_telling
 from laconic.algorithms.tsetlin.pool_server import PoolServer
-from laconic.algorithms.tsetlin.pooled_model import BLENDS, PooledModel, start_pooled
+from laconic.algorithms.tsetlin.pooled_model import BLENDS, PooledModel, start_pooled, trace_clauses
+from laconic.models.background import Background
 from laconic.models.machines import ClauseHeads
 from laconic.wire import EMPTY, Bits, CountArray, Due, Expected, Ints, Message
 
@@ -138,11 +139,8 @@ class ClausePool(MachineMethod):
     def list_messages(self, task: Task, n_known: int, n_told: int) -> list[Message]:
         n_mine, per_class = task.n_classes * self.n_offered, np.zeros(task.n_classes, np.int8)
         n_slots, n_literals = n_mine * task.n_clients, choose_shape(task, self.patch).n_literals
-        holds, slots, rows = (
-            per_class > 0,
-            np.zeros(n_slots, np.bool_),
-            np.zeros((task.n_classes, 1 + n_known), np.int8),
-        )
+        holds, slots = per_class > 0, np.zeros(n_slots, np.bool_)
+        rows = np.zeros((task.n_classes, 1 + n_known), np.int8)
         return [
             *list_largest(task.n_classes, n_literals, n_mine, n_slots, n_told),
             Head(holds, slots, rows, per_class, 0.0).limited(rows=self.limits.head),
@@ -188,6 +186,9 @@ class ClausePool(MachineMethod):
 
     def personal_model(self, client: PooledModel) -> ClauseHeads:
         return client.as_heads()
+
+    def background(self, server: PoolServer, client: PooledModel) -> Background:
+        return trace_clauses(server, client)
 
     # ---------------------------------------------------------------- pieces
     def learn_at_home(self, client: PooledModel, site: Site, *, is_due: bool) -> None:
