@@ -77,7 +77,10 @@ def read_client(folder: Path, client: int | str) -> ClientModel:
         run=checkpoints.find_digest(folder),
         turns=holding.quarter_turns,
     )
-    return ClientModel(config.method.personal_model(state), inputs.preprocessing, about)
+    model = config.method.personal_model(state)
+    if config.renew_statistics:  # as it was tested
+        model = model.renew(prepare(config).source.at(holding.client, config.rounds)[0].x)
+    return ClientModel(model, inputs.preprocessing, about)
 
 
 def read_test_rows(folder: Path, client: int) -> Rows:
