@@ -31,11 +31,17 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
     """Loads, partitions (unless that was done before), and makes of the examples what the method takes."""
     dataset = load_for(config.data)
     shares = shares or draw_shares(dataset, config)
-    levels, peak = 1, 0.0
-    if config.method.takes == "bits":
-        x_train, x_test, levels = booleanize(dataset, config.data)
-    else:
+    levels, peak, byte_layers = 1, 0.0, 0
+    if config.method.takes == "values":
         x_train, x_test, peak = scale(dataset)
+    elif config.method.takes == "bytes":
+        x_train, x_test = as_bytes(dataset)
+    else:
+        x_train, x_test, levels = booleanize(dataset, config.data)
+    if config.method.takes == "bits+bytes":
+        bits, (x_train, x_test) = (x_train, x_test), as_bytes(dataset)
+        byte_layers = x_train.shape[3] if x_train.ndim == 4 else x_train.shape[1] if x_train.ndim == 2 else 1
+        x_train, x_test = join_layers(bits[0], x_train), join_layers(bits[1], x_test)
     turns = count_turns(config.data, x_train.shape[1:], len(shares.shares))
     starts = {0: shares.at(0)} | ({shares.drift_round: shares.at(shares.drift_round)} if shares.drifted else {})
     phases = tuple(
@@ -52,7 +58,7 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
         )
         for first, owned in starts.items()
     )
-    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), levels, peak)
+    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), levels, peak, byte_layers)
     return Prepared(task, ClientData(phases), shares, dataset, turns)
 
 
@@ -112,6 +118,20 @@ def scale(dataset: Dataset) -> tuple[NDArray[Any], NDArray[Any], float]:
         return train, test, float(next(peak for peak in (1, 16, 255) if train.max() <= peak))
     rule = Centring().fit(train)
     return rule.transform(train), rule.transform(test), 0.0
+
+
+def as_bytes(dataset: Dataset) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Training and test examples on 256 levels: pixels fill them, other values have mean 128 and spread 32."""
+    train, test, peak = scale(dataset)
+    if peak:
+        return train * np.uint8(255 // int(peak)), test * np.uint8(255 // int(peak))
+    levels = [np.rint(128 + 32 * x).clip(0, 255).astype(np.uint8) for x in (train, test)]
+    return levels[0], levels[1]
+
+
+def join_layers(bits: NDArray[np.uint8], values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """In the last axis, which grey images and maps of bits get for it."""
+    return np.concatenate([x[..., None] if x.ndim == 3 else x for x in (bits, values)], axis=-1)
 
 
 def booleanize(dataset: Dataset, settings: DataSettings) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:

@@ -21,7 +21,7 @@ from laconic.aggregate import Averaging, clip_long
 from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape
-from laconic.algorithms.tsetlin.own_model import build_own, find_classes, train_own
+from laconic.algorithms.tsetlin.own_model import build_own, train_own
 from laconic.algorithms.tsetlin.pool import Clauses, Offer, empty_pool, list_largest, plan_telling
 from laconic.algorithms.tsetlin.pool_server import PoolServer
 from laconic.algorithms.tsetlin.pooled_model import BLENDS, PooledModel, start_pooled
@@ -151,7 +151,7 @@ class ClausePool(MachineMethod):
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> PooledModel:
-        holds = find_classes(site.train.y, task.n_classes)
+        holds = linear.find_classes(site.train.y, task.n_classes)
         machine = self.build(task, n_classes=int(np.count_nonzero(holds)))
         return start_pooled(build_own(machine, holds, site.train.y))
 
@@ -193,7 +193,7 @@ class ClausePool(MachineMethod):
     def learn_at_home(self, client: PooledModel, site: Site, *, is_due: bool) -> None:
         """If that is due, or if the client has come to hold other classes than before."""
         own, before = client.own, client.own.holds
-        if is_due or not np.array_equal(before, find_classes(site.train.y, len(before))):
+        if is_due or not np.array_equal(before, linear.find_classes(site.train.y, len(before))):
             train_own(own, site.train, site.rng, epochs=self.epochs)
             own.train_head(site.train, steps=self.own_steps, rate=self.rate, decay=self.decay)
             client.head = linear.move_rows(client.head, before, own.holds)
