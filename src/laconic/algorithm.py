@@ -52,6 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.aggregate import Averaging
+from laconic.models.base import PersonalModel
 from laconic.wire import Due, Expected, Message, Sparse, bound
 
 FRAME_BYTES = 1  # before each message: the slot that both ends hold
@@ -227,9 +228,16 @@ class Algorithm(ABC):
         """The largest messages that one client may get and send in a round, for a byte budget; None: not known."""
         return None
 
-    @abstractmethod
+    def personal_model(self, client: Any) -> PersonalModel:
+        """What a client predicts by, and can leave the run with: see laconic.models. May share the state's arrays."""
+        raise ValueError(
+            f"{self.name or type(self).__name__} does not say what its clients' models are made of, so they cannot "
+            "leave a run; give it a personal_model(client) (docs/new-method.md)"
+        )
+
     def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """[example] classes."""
+        return self.personal_model(client).classify(x)
 
     def predict_also(self, client: Any, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
         """Other predictions worth a record, by a name for each; tested beside predict, they change nothing."""

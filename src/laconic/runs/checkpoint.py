@@ -10,16 +10,17 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laconic.algorithm import Algorithm, state_type
+from laconic.algorithm import Algorithm, ClientId, state_type
 from laconic.files import hash_file, write_atomically
 from laconic.fleets.base import BaseFleet
+from laconic.fleets.session import ClientEnd
 from laconic.fleets.store import split_entry
-from laconic.records import SCHEMA
+from laconic.records import SCHEMA, Times
 from laconic.state import freeze, thaw
 
 FOLDER, MANIFEST = "checkpoints", "manifest.json"  # in a run folder, and in that
 SETTINGS = "config.toml"
-BEGUN_WITH = (SETTINGS, "partition.npz")  # runs on real nodes have no such partition
+BEGUN_WITH = (SETTINGS, "partition.npz", "preprocessing.safetensors")  # runs on real nodes have settings alone
 REMEDY = "restore a copy or start the run anew"
 
 
@@ -100,6 +101,23 @@ def verify(folder: Path, only: str = "") -> None:
         came = hash_file(path, manifest["lengths"].get(name))
         if came not in accepted:
             raise ValueError(f"{path} is not as it was saved: SHA-256 {came[:12]}…, {due[:12]}… was expected; {remedy}")
+
+
+def read_state(folder: Path, algorithm: Algorithm, client: ClientId) -> Any:
+    """A client's, as the last checkpoint has it; None if it has none yet."""
+    manifest = _read_manifest(folder / FOLDER) or {"clients": {}}
+    name = manifest["clients"].get(str(client))
+    if name is None:
+        return None
+    verify(folder, f"{FOLDER}/{name}")
+    return ClientEnd.thaw(type(algorithm), (folder / FOLDER / name).read_bytes()).state
+
+
+def find_digest(folder: Path) -> str:
+    """Of all that came of the run but how long it took: the same for the same states and records."""
+    hashes = (_read_manifest(folder / FOLDER) or {}).get("sha256", {})
+    lines = [f"{digest}  {name}" for name, digest in sorted(hashes.items()) if name != Times.file]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def accept_settings(folder: Path, text: bytes) -> None:

@@ -100,8 +100,8 @@ TOP_KEYS = tuple(f.name for f in fields(Config) if f.name not in ("method_name",
 SECTIONS = ("method", "data", "fleet")
 
 
-def read_config(path: Path | None, settings: Sequence[str] = ()) -> Config:
-    """The file, `key=value` settings above it, defaults below.
+def read_config(path: Path | None, settings: Sequence[str] = (), own_method: type[Algorithm] | None = None) -> Config:
+    """The file, `key=value` settings above it, defaults below. own_method: a class at hand, whatever it is called.
 
     Keys of a [method] that names its method belong to that one: settings that switch to another leave them behind.
     """
@@ -117,7 +117,7 @@ def read_config(path: Path | None, settings: Sequence[str] = ()) -> Config:
     name = convert_given("method.name", str, named)
     classes: dict[str, type[Any]] = {
         "": Config,
-        "method": find_method(name, named.where),
+        "method": own_method or find_method(name, named.where),
         "data": DataSettings,
         "fleet": FleetSettings,
     }

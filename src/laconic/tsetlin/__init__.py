@@ -1,6 +1,14 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
-from laconic.tsetlin.clauses import Clauses, choose_clauses, measure_machine, pick_clauses, read_clauses, read_machine
+from laconic.tsetlin.clauses import (
+    Clauses,
+    choose_clauses,
+    hold_clauses,
+    measure_machine,
+    pick_clauses,
+    read_clauses,
+    read_machine,
+)
 from laconic.tsetlin.composite import clamped_sums, combine, elect, measure_span
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
@@ -35,6 +43,7 @@ __all__ = [
     "combine",
     "elect",
     "fit",
+    "hold_clauses",
     "include_bits",
     "literal_states",
     "load",

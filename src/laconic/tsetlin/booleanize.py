@@ -135,11 +135,11 @@ class Thermometer(_Booleanizer):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learns only the number of channels."""
-        return self._set_names(_check_images(X), self._list_thresholds())
+        return self._set_names(_check_images(X), self.list_thresholds())
 
     def transform(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Images [n, h, w] or [n, h, w, c] to 0/1 [n, h, w, c * levels]: channel by channel, levels ascending."""
-        thresholds = np.array(self._list_thresholds())
+        thresholds = np.array(self.list_thresholds())
         x = _check_images(X)
         bits = np.empty((*x.shape, self.levels), np.uint8)
         # one row of bits per byte value: a look-up beats `levels` comparisons
@@ -151,7 +151,7 @@ class Thermometer(_Booleanizer):
                 np.greater(x[part][..., None], thresholds, out=bits[part].view(np.bool_))
         return bits.reshape(*x.shape[:3], -1)
 
-    def _list_thresholds(self) -> list[float]:
+    def list_thresholds(self) -> list[float]:
         _check_levels(self.levels)
         _check_real("top", self.top)
         if self.top <= 0:

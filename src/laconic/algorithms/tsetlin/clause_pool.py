@@ -14,7 +14,6 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from laconic import linear
 from laconic.aggregate import Averaging, clip_long
@@ -25,6 +24,7 @@ from laconic.algorithms.tsetlin.own_model import build_own, train_own
 from laconic.algorithms.tsetlin.pool import Clauses, Offer, empty_pool, list_largest, plan_telling
 from laconic.algorithms.tsetlin.pool_server import PoolServer
 from laconic.algorithms.tsetlin.pooled_model import BLENDS, PooledModel, start_pooled
+from laconic.models.machines import ClauseHeads
 from laconic.wire import EMPTY, Bits, CountArray, Due, Expected, Ints, Message
 
 
@@ -186,8 +186,8 @@ class ClausePool(MachineMethod):
         self.learn_at_home(client, site, is_due=not client.is_trained)
         client.is_trained = True
 
-    def predict(self, client: PooledModel, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return client.guess(x, [client.blend])[0]
+    def personal_model(self, client: PooledModel) -> ClauseHeads:
+        return client.as_heads()
 
     # ---------------------------------------------------------------- pieces
     def learn_at_home(self, client: PooledModel, site: Site, *, is_due: bool) -> None:

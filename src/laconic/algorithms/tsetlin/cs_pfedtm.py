@@ -8,7 +8,7 @@ sent    up: weights of the shared machine, from the two best clients its include
         start, up: which clauses of the reference machine are used
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +21,7 @@ from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, Merged, held_out, paper_state_bits, resize
 from laconic.algorithms.tsetlin.splitting import SplitMethod
 from laconic.algorithms.tsetlin.two_machines import Classes, Sums, TwoMachines
+from laconic.models.machines import Composite
 from laconic.wire import Bits, Count, CountArray, Due, Ints, Message, Share
 
 
@@ -178,9 +179,9 @@ class CSpFedTM(SplitMethod):
         self.rebuild(client.machines["shared"], shared)
         self.mask_and_judge(client, site)
 
-    def predict(self, client: TwoMachines, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        in_use = [name for name in client.machines if name == "private" or not client.is_gated]
-        return self.choose(client, {name: tm.clamped_sums(client.machines[name], x) for name in in_use})
+    def personal_model(self, client: TwoMachines) -> Composite:
+        in_use = {name: each for name, each in client.machines.items() if name == "private" or not client.is_gated}
+        return Composite(in_use, self.find_spans(client, in_use), client.holds if self.present_only else None)
 
     # ---------------------------------------------------------------- pieces
     def mask_and_judge(self, client: TwoMachines, site: Site) -> float:
@@ -196,5 +197,7 @@ class CSpFedTM(SplitMethod):
 
     def choose(self, client: TwoMachines, sums: Sums) -> NDArray[np.int64]:
         """[example] classes, by the sums of these machines together."""
-        spans = [client.spans[name] for name in sums] if self.normaliser == "dataset" else None
-        return tm.elect(list(sums.values()), spans, client.holds if self.present_only else None)
+        return tm.elect(list(sums.values()), self.find_spans(client, sums), client.holds if self.present_only else None)
+
+    def find_spans(self, client: TwoMachines, names: Iterable[str]) -> tuple[float, ...] | None:
+        return tuple(client.spans[name] for name in names) if self.normaliser == "dataset" else None

@@ -85,16 +85,6 @@ def choose_shape(task: Task, patch: int | None) -> tm.Shape:
     return tm.Shape.image(height, width, layers, patch=size, levels=task.levels)
 
 
-def classify(machine: tm.Machine, x: NDArray[np.uint8], among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """[example] the class with most votes; sums are not clamped, so that they tell strong classes apart.
-
-    among: [class] those that may be chosen; all by default.
-    """
-    classes = np.arange(machine.n_classes) if among is None else np.flatnonzero(among)
-    best: NDArray[np.int64] = classes[tm.class_sums(machine, x)[:, classes].argmax(axis=1)]
-    return best
-
-
 def build_alike(machine: tm.Machine, n_classes: int, n_clauses: int) -> tm.Machine:
     """Fresh, of another size."""
     shape, threshold, specificity = machine.shape, machine.threshold, machine.specificity

@@ -11,6 +11,7 @@ from laconic import tsetlin as tm
 from laconic.algorithm import Examples
 from laconic.algorithms.tsetlin.own_model import OwnModel, look
 from laconic.algorithms.tsetlin.pool import Clauses, empty_pool
+from laconic.models.machines import ClauseHead, ClauseHeads
 from laconic.wire import Ints
 
 BLENDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # tried on validation examples
@@ -56,6 +57,15 @@ class PooledModel:
             return [own.classes[alone.argmax(axis=1)]] * len(blends)
         together = self.look_around(x) @ self.head.T + own.log_shares
         return [own.classes[(together + blend * alone).argmax(axis=1)] for blend in blends]
+
+    def as_heads(self) -> ClauseHeads:
+        """What is needed to guess by, and no more."""
+        own = ClauseHead(self.own.machine, self.own.scales, self.own.head)
+        pooled = None
+        if self.slots.any():
+            known = tm.hold_clauses(self.own.machine.shape, self.clauses[self.slots])
+            pooled = ClauseHead(known, self.scales[self.slots], self.head)
+        return ClauseHeads(own, pooled, self.blend, self.own.holds, self.own.log_shares)
 
     def count_right(self, examples: Examples) -> NDArray[np.int64]:
         """[blend] examples guessed right."""
