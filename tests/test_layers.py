@@ -25,7 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"models", "tsetlin", "networks", "linear"},
     "client_model": {"models", "export", "explain"},
     "algorithm": {"wire", "aggregate", "models"},
-    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"} | {"banks"},
+    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"}
+    | {"banks"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets", "state"},
     "records": set(),

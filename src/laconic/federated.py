@@ -145,7 +145,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_booleanizer(self, rows: NDArray[Any], takes: str) -> None:
         if takes in ("values", "bytes"):  # whatever the values are, a network gets them centred
-            self.booleanizer_ = Centred.fit(rows) if takes == "values" else Bytes.fit(rows)
+            self.booleanizer_: Any = Centred.fit(rows) if takes == "values" else Bytes.fit(rows)
             return
         self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
         if self.booleanizer_ is not None:

@@ -58,6 +58,13 @@ def move_rows(rows: Matrix, before: NDArray[np.bool_], now: NDArray[np.bool_]) -
     return moved
 
 
+def spread(logits: Matrix, holds: NDArray[np.bool_]) -> Matrix:
+    """[example, held class] as [example, class]; -inf for those not held."""
+    scores = np.full((len(logits), len(holds)), -np.inf)
+    scores[:, holds] = logits
+    return scores
+
+
 def log_shares(labels: NDArray[np.int64], held: NDArray[np.int64]) -> Matrix:
     """[held class] of the labels that are held; a class without any counts for half an example."""
     counts = np.maximum(np.array([np.count_nonzero(labels == label) for label in held], np.float64), 0.5)

@@ -44,6 +44,7 @@ VARIANTS = {
         ["alone", "method.share=false"],
         ["drift", "method.refresh_every=1", "method.patience=1", "method.precision=coarse", "fleet.averaging=clipped"],
         ["budget", "budget=1500B"],
+        ["seeds", "method.n_seed=20", "method.own_seed=true", "method.precision=signs"],
     ],
     "seedhead": [["alone", "method.share=false"], ["fine", "method.precision=fine", "fleet.averaging=clipped"]],
     "fedavg": [

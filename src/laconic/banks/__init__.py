@@ -6,6 +6,6 @@
 The same bits come out on any CPU: inputs, filters and mixtures are whole numbers and every sum is exact.
 """
 
-from laconic.banks.bank import ONE, Bank, Shape, open_bank, open_wide, read_once
+from laconic.banks.bank import ONE, Bank, Choice, Shape, open_bank, open_wide, read_once
 
-__all__ = ["ONE", "Bank", "Shape", "open_bank", "open_wide", "read_once"]
+__all__ = ["ONE", "Bank", "Choice", "Shape", "open_bank", "open_wide", "read_once"]

@@ -86,6 +86,25 @@ def open_wide(shape: Shape) -> Bank:
     return Reshaped(build_wide(*full), full)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A bank as plain data: what it is for, how large, whose."""
+
+    shape: Shape
+    n_features: int  # 0: all that there are, for what never travels
+    where: str = ""
+
+    def open(self) -> Bank:
+        return open_bank(self.shape, self.n_features, self.where) if self.n_features else open_wide(self.shape)
+
+    def read(self, x: NDArray[np.uint8], n_layers: int | None = None) -> NDArray[np.float64]:
+        """[example, feature] from -1 to 1; n_layers: as read_once has it. Some are kept as long as x is."""
+        bank = self.open()
+        if self.n_features:
+            return read_once(bank, x, n_layers) / ONE
+        return bank.read(x if n_layers is None else x[..., -n_layers:]) / ONE
+
+
 def check_layers(shape: Shape) -> tuple[int, int, int]:
     height, width, n_layers = (*shape, 1)[:3]
     if n_layers not in (1, 3):

@@ -278,9 +278,8 @@ BESIDE: dict[type[Preprocessing], type[BitsAndBytes]] = {
     )
     for cls in BIT_KINDS
 }
-KINDS: dict[str, type[Preprocessing]] = {
-    cls.kind: cls for cls in (*BIT_KINDS, Centred, Pixels, Bytes, *BESIDE.values())
-}
+ALL_KINDS: list[type[Preprocessing]] = [*BIT_KINDS, Centred, Pixels, Bytes, *BESIDE.values()]
+KINDS = {cls.kind: cls for cls in ALL_KINDS}
 BIT_RULES = ("none", "threshold", "adaptive", "thermometer", "quantile")
 
 

@@ -1,4 +1,4 @@
-"""From a data set and a partition to what a fleet needs: the task, and every client's examples as the method takes them."""
+"""From a data set and a partition to what a fleet needs: the task, and every client's examples as methods take them."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from laconic import banks, linear
 from laconic.aggregate import Averaging, clip_long
 from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, on_client
 from laconic.algorithms.settings import check_at_least, check_share
+from laconic.models import seeds as models
 from laconic.wire import EMPTY, Bits, Count, Due, Expected, Ints, Message
 
 
@@ -53,7 +54,7 @@ class Server:
 
 @dataclass
 class Client:
-    input_shape: tuple[int, ...]
+    bank: banks.Choice
     holds: NDArray[np.bool_]  # [class]
     log_shares: linear.Matrix  # [held class]
     head: linear.Matrix  # [held class, 1 + feature] as it came, or of its own
@@ -80,7 +81,7 @@ class SeedHead(Algorithm):
     rate: float = 170.0  # of these steps, shared out among the features
     decay: float = 1e-4  # pulls the head's weights to zero
     momentum: float = 0.6  # share of the last change in the next
-    precision: Literal["fine", "coarse", "signs"] = "signs"  # bits of head and change: 6 and 4, 4 and 3, or 5 and signs
+    precision: Literal["signs", "fine", "coarse"] = "signs"  # bits of head and change: 5 and signs, 6 and 4, or 4 and 3
     share: bool = True  # False: a private head on 4000 features, trained once, and nothing is sent
     own_steps: int = 100  # on the private head
 
@@ -139,13 +140,14 @@ class SeedHead(Algorithm):
 
     def check_task(self, task: Task) -> None:
         super().check_task(task)
-        self.open(task.input_shape)
+        self.choose(task).open()
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
         holds = linear.find_classes(site.train.y, task.n_classes)
-        nothing = np.zeros((np.count_nonzero(holds), 1 + self.open(task.input_shape).n_features))
-        return Client(task.input_shape, holds, linear.log_shares(site.train.y, np.flatnonzero(holds)), nothing, nothing)
+        bank = self.choose(task)
+        nothing = np.zeros((np.count_nonzero(holds), 1 + bank.open().n_features))
+        return Client(bank, holds, linear.log_shares(site.train.y, np.flatnonzero(holds)), nothing, nothing)
 
     @on_client
     def join(self, client: Client, _: Message, site: Site) -> Hello:
@@ -168,19 +170,12 @@ class SeedHead(Algorithm):
         lesson = self.prepare(client, site.train)
         client.head = linear.train_wide(lesson, steps=self.own_steps, rate=self.rate, decay=self.decay)
 
-    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        logits = self.look(client, x) @ client.head.T + client.log_shares
-        best: NDArray[np.int64] = np.flatnonzero(client.holds)[logits.argmax(axis=1)]
-        return best
+    def personal_model(self, client: Client) -> models.SeedHead:
+        return models.SeedHead(client.bank, client.head, client.holds, client.log_shares)
 
     # ---------------------------------------------------------------- pieces
-    def open(self, input_shape: tuple[int, ...]) -> banks.Bank:
-        return banks.open_bank(input_shape, self.n_seed, self.bank) if self.share else banks.open_wide(input_shape)
-
-    def look(self, client: Client, x: NDArray[np.uint8]) -> linear.Matrix:
-        """[example, 1 + feature]"""
-        bank = self.open(client.input_shape)
-        return linear.as_features((banks.read_once(bank, x) if self.share else bank.read(x)) / banks.ONE)
+    def choose(self, task: Task) -> banks.Choice:
+        return banks.Choice(task.input_shape, self.n_seed if self.share else 0, self.bank)
 
     def prepare(self, client: Client, examples: Examples) -> linear.Lesson:
         """A lesson of the classes that the client holds now, if these are others than before."""
@@ -188,4 +183,4 @@ class SeedHead(Algorithm):
         client.holds, client.log_shares = holds, linear.log_shares(examples.y, np.flatnonzero(holds))
         client.left_over = linear.move_rows(client.left_over, before, holds)
         places = np.searchsorted(np.flatnonzero(holds), examples.y)
-        return linear.Lesson(self.look(client, examples.x), places, client.log_shares)
+        return linear.Lesson(linear.as_features(client.bank.read(examples.x)), places, client.log_shares)
