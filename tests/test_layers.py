@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "state": set(),
     "models": {"tsetlin", "networks", "linear", "banks", "state", "wire"},
     "export": {"models", "tsetlin", "networks", "linear"},
-    "explain": {"models", "tsetlin", "networks", "linear"},
+    "explain": {"models", "tsetlin", "networks", "linear", "pages"},
     "client_model": {"models", "export", "explain"},
     "algorithm": {"wire", "aggregate", "models"},
     "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"}
@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets", "state"},
     "records": set(),
-    "report": {"records"},
+    "pages": set(),
+    "report": {"records", "pages"},
 }
 
 

@@ -52,6 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.aggregate import Averaging
+from laconic.models.background import Background
 from laconic.models.base import PersonalModel
 from laconic.wire import Due, Expected, Message, Sparse, bound
 
@@ -234,6 +235,10 @@ class Algorithm(ABC):
             f"{self.name or type(self).__name__} does not say what its clients' models are made of, so they cannot "
             "leave a run; give it a personal_model(client) (docs/new-method.md)"
         )
+
+    def background(self, server: Any, client: Any) -> Background:
+        """What the run knows of a client's model that the model alone does not say; for laconic explain."""
+        return Background()
 
     def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """[example] classes."""

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from laconic import tsetlin as tm
 from laconic.files import write_atomically
 from laconic.models.base import PersonalModel
-from laconic.models.portable import About, PortableModel
+from laconic.models.portable import About, Evidences, PortableModel
 from laconic.models.preprocessing import KINDS as PREPROCESSING
 from laconic.state import REMEDY as STATE_REMEDY
 from laconic.state import Frozen, Substitute, freeze, pack
-from laconic.wire import Bits, Ints, Message, WireError, decode, encode
+from laconic.tsetlin.rules import Evidence
+from laconic.wire import Bits, Count, CountArray, Ints, Message, WireError, decode, encode
 
 FORMAT = "laconic-model-1"
 # kind -> its home; imported when it is met, for networks take PyTorch along
@@ -34,6 +35,7 @@ HOMES = {
     "network": "laconic.models.networks:Logits",
     "prototypes": "laconic.models.networks:NearestTarget",
 }
+NETWORKS = ("network", "prototypes")
 
 
 class Voters(Message):
@@ -71,12 +73,42 @@ def restore_machine(stored: StoredMachine) -> tm.Machine:
     return machine
 
 
-SUBSTITUTES = {tm.Machine: Substitute(StoredMachine, store_machine, restore_machine)}
+class Tallies(Message):
+    """Of each clause."""
+
+    fired: CountArray  # [bank, clause]
+    right: CountArray  # [bank, clause]
+    n_examples: Count
+
+
+@dataclass
+class StoredEvidence:
+    tallies: NDArray[np.uint8]  # an encoded message
+
+
+def store_evidence(evidence: Evidence) -> StoredEvidence:
+    tallies = Tallies(evidence.fired, evidence.right, evidence.n_examples)
+    return StoredEvidence(np.frombuffer(encode(tallies), np.uint8))
+
+
+def restore_evidence(stored: StoredEvidence) -> Evidence:
+    try:
+        tallies = decode(Tallies, stored.tallies.tobytes())
+    except WireError as error:
+        raise ValueError(f"the evidence of its rules cannot be read: {error}") from error
+    return Evidence(tallies.fired.astype(np.int64), tallies.right.astype(np.int64), tallies.n_examples)
+
+
+SUBSTITUTES = {
+    tm.Machine: Substitute(StoredMachine, store_machine, restore_machine),
+    Evidence: Substitute(StoredEvidence, store_evidence, restore_evidence),
+}
 
 
 def write_model(portable: PortableModel, path: Path) -> None:
     kinds = {"kind": portable.model.kind, "preprocessing_kind": portable.preprocessing.kind}
-    values = {"format": FORMAT} | kinds | vars(portable)
+    parts = {name: getattr(portable, name) for name in ("model", "preprocessing", "about")}
+    values = {"format": FORMAT} | kinds | parts | ({"evidence": portable.evidence} if portable.evidence else {})
     digest = hashlib.sha256(freeze(values, SUBSTITUTES)).hexdigest()
     write_atomically(path, freeze(values | {"sha256": digest}, SUBSTITUTES))
 
@@ -91,12 +123,14 @@ def read_model(path: Path, *, own_code: str = "") -> PortableModel:
         kinds = frozen.thaw({"kind": str, "preprocessing_kind": str})
         if kinds["kind"] not in HOMES or kinds["preprocessing_kind"] not in PREPROCESSING:
             raise ValueError(f"it holds a {kinds['kind']} on {kinds['preprocessing_kind']}, made by a later laconic")
-        if kinds["kind"] in ("network", "prototypes"):
+        if kinds["kind"] in NETWORKS:
             check_code(path, "network", frozen.tree["model"]["network"]["spec"]["model"], own_code)
         if kinds["kind"] in ("seed-head", "seeded-heads"):
             check_code(path, "bank", frozen.tree["model"]["bank"]["where"], own_code)
         preprocessing = PREPROCESSING[kinds["preprocessing_kind"]]
         expected = {"model": find_kind(kinds["kind"]), "preprocessing": preprocessing, "about": About}
+        if "evidence" in frozen.tree:
+            expected["evidence"] = Evidences
         found = frozen.thaw(expected)
     except (ValueError, KeyError, TypeError) as error:
         what = str(error).removesuffix(f"; {STATE_REMEDY}")

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from laconic.models.base import PersonalModel
 from laconic.models.preprocessing import Preprocessing
+from laconic.tsetlin.rules import Evidence
+
+Evidences = dict[str, Evidence]  # by the part of a model that the clauses are of
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class PortableModel:
     model: PersonalModel
     preprocessing: Preprocessing
     about: About
+    evidence: Evidences | None = None  # how its clauses fared on training examples
 
     def read(self, rows: Any) -> NDArray[Any]:
         """Raw rows as the model takes them; a frame's columns are taken by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass
 from typing import Any, ClassVar, Self
 
@@ -321,3 +322,7 @@ def put_beside(bits: Preprocessing, values: Bytes) -> BitsAndBytes:
 def fit_values(rows: Rows) -> Preprocessing:
     """Bytes stay bytes, other values are centred."""
     return Pixels.fit(rows) if rows.dtype == np.uint8 else Centred.fit(rows)
+
+
+def name_columns(features: Sequence[str], n_columns: int) -> list[str]:
+    return list(features) or [f"x{k}" for k in range(n_columns)]

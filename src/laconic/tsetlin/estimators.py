@@ -18,7 +18,7 @@ from laconic.tsetlin.booleanize import Bit, Thermometer, choose_booleanizer
 from laconic.tsetlin.fuzzy import Fuzzy, check_fuzzy
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import Machine, build, build_coalesced, class_sums, clause_outputs
-from laconic.tsetlin.rules import Evidence, Flag, Rule, read_rules
+from laconic.tsetlin.rules import Evidence, Flag, Rule, read_rules, votes_by_class
 from laconic.tsetlin.training import fit
 
 EpochHook = Callable[[Any, int], None]  # (the estimator, which can predict by then; epochs done: 1, 2, ...)
@@ -198,7 +198,7 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
     def _weigh(self, rows: NDArray[Any], indices: NDArray[np.int64]) -> Evidence:
         outputs = clause_outputs(self.machine_, self._booleanize(rows), threads=effective_n_jobs(self.n_jobs))
-        return Evidence.count(outputs, indices, len(self.classes_))
+        return Evidence.count(outputs, indices, votes_by_class(self.machine_))
 
     def _name_bits(self, feature_names: Sequence[str] | None = None) -> list[Bit]:
         """What each bit of a patch says, in the user's words."""

@@ -33,8 +33,9 @@ from laconic.algorithms.tsetlin.pool import (
     plan_telling,
 )
 from laconic.algorithms.tsetlin.pool_server import PoolServer
-from laconic.algorithms.tsetlin.pooled_model import PooledModel, start_pooled
+from laconic.algorithms.tsetlin.pooled_model import PooledModel, start_pooled, trace_clauses
 from laconic.algorithms.tsetlin.seeds import start_seeds
+from laconic.models.background import Background
 from laconic.models.machines import ClauseHeads
 from laconic.models.seeds import SeededHeads
 from laconic.wire import EMPTY, Message
@@ -185,6 +186,9 @@ class ClausePool(MachineMethod):
 
     def personal_model(self, client: PooledModel) -> ClauseHeads | SeededHeads:
         return client.as_model()
+
+    def background(self, server: PoolServer, client: PooledModel) -> Background:
+        return trace_clauses(server, client)
 
     # ---------------------------------------------------------------- pieces
     def learn_at_home(self, client: PooledModel, site: Site, *, is_due: bool) -> None:

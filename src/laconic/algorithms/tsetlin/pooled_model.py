@@ -11,7 +11,9 @@ from laconic import tsetlin as tm
 from laconic.algorithm import Examples
 from laconic.algorithms.tsetlin.own_model import OwnModel, look
 from laconic.algorithms.tsetlin.pool import BLENDS, Clauses, empty_pool
+from laconic.algorithms.tsetlin.pool_server import PoolServer
 from laconic.algorithms.tsetlin.seeds import Seeds
+from laconic.models.background import UNKNOWN, Background
 from laconic.models.machines import ClauseHead, ClauseHeads
 from laconic.models.seeds import SeededHeads
 from laconic.wire import Ints
@@ -128,3 +130,12 @@ def start_pooled(own: OwnModel, seeds: Seeds | None, *, keeps_untold: bool) -> P
     left_over = no_rows[:, :0] if keeps_untold else None
     no_slots = np.zeros(0, np.bool_)
     return PooledModel(own, nothing.clauses, nothing.scales, no_slots, no_rows, seeds=seeds, left_over=left_over)
+
+
+def trace_clauses(server: PoolServer, client: PooledModel) -> Background:
+    """Who offered the clauses under the client's head, and how many were told of them."""
+    slots, pool = np.flatnonzero(client.slots), server.pool
+    known = np.array([server.find_known(each)[slots] for each in server.members.by_id]).reshape(-1, len(slots))
+    is_current = (pool.clauses[slots] == client.clauses[slots]).all(axis=1)  # else its owner has replaced it
+    owners = np.where(is_current, pool.owners[slots], UNKNOWN)
+    return Background(owners, np.where(is_current, known.sum(axis=0), UNKNOWN))
