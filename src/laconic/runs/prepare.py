@@ -117,14 +117,25 @@ def scale(dataset: Dataset) -> tuple[NDArray[Any], NDArray[Any], float]:
 def booleanize(dataset: Dataset, settings: DataSettings) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:
     """Training and test examples as bits, and how many thermometer levels nest."""
     rule = dataset.booleanize if settings.booleanize == "auto" else settings.booleanize
+    return _apply_rule(rule, dataset.x_train, dataset.x_test, dataset.name)
+
+
+def booleanize_by(rule: str, x: NDArray[Any]) -> tuple[NDArray[np.uint8], int]:
+    """The same of examples without their data set, by a rule that needs no fit."""
+    some = x if len(x) else np.zeros((1, *x.shape[1:]), x.dtype)  # rules refuse to look at nothing
+    bits, _, levels = _apply_rule(rule, some, some[:1], "the nodes' examples")
+    return bits[: len(x)], levels
+
+
+def _apply_rule(rule: str, train: NDArray[Any], test: NDArray[Any], what: str) -> Bits:
     name, *numbers = rule.split(":")
     if name not in _RULES:
         raise ConfigError("E102", f'data.booleanize = "{rule}" is unknown; there are {RULES}, or auto')
     try:
-        return _RULES[name](dataset.x_train, dataset.x_test, *map(float, numbers))
+        return _RULES[name](train, test, *map(float, numbers))
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            "E150", f'data.booleanize = "{rule}" does not fit {dataset.name}: {error}.  Choose one of {RULES}'
+            "E150", f'data.booleanize = "{rule}" does not fit {what}: {error}.  Choose one of {RULES}'
         ) from error
 
 
