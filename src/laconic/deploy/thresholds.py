@@ -80,7 +80,8 @@ def make_bits(parts: Parts, rule: str, thresholds: NDArray[np.float32] | None) -
 def apply(x: NDArray[Any], thresholds: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
     """[example, value * level], or [row, column, layer * level] of images: value by value, levels ascending."""
     above = (x[..., None].astype(np.float32) > thresholds).view(np.uint8)
-    return above.reshape(len(x), -1) if x.ndim == 2 else above.reshape(*x.shape[:3], -1)
+    places = x.shape[1:3] if x.ndim > 2 else ()
+    return above.reshape(len(x), *places, thresholds.size // int(np.prod(places)))
 
 
 # ---------------------------------------------------------------- the fit
