@@ -65,9 +65,9 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constrai
 	$(PIP_INSTALL) -e .
 	touch $@
 
-# Whatever a test needs: networks, Ray, MQTT, Flower and the tools.
+# Whatever a test needs: networks, Ray, MQTT, Flower, ONNX and the tools.
 .venv/dev: .venv/ready
-	$(PIP_INSTALL) -e '.[dev,nn,ray,mqtt,flower]'
+	$(PIP_INSTALL) -e '.[dev,nn,ray,mqtt,flower,export]'
 	touch $@
 
 clean:

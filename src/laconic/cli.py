@@ -12,7 +12,7 @@ import typer
 from laconic import __version__
 from laconic.bench import peers
 from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
-from laconic.console import carry_out, explained, show_table
+from laconic.console import carry_out, explained, find_width, show_table
 from laconic.deploy import commands as deploy
 from laconic.fleets import FLEETS
 
@@ -55,6 +55,11 @@ Budget = Annotated[str | None, typer.Option(help="Most bytes per client and roun
 AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON, on the last line of stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+WhichClient = Annotated[str | None, typer.Option("--client", help="Number or name of a client of the run.")]
+OwnCode = Annotated[
+    str, typer.Option(metavar="MODULE:CLASS", help="A network of your own that a model file may have imported.")
+]
+FORMS = ("model", "c", "onnx", "rules")
 
 
 def choose(what: str, given: str, valid: Sequence[str]) -> list[str]:
@@ -168,6 +173,100 @@ def report(
         page = out or runs[0] / "report.html"
         write_report(runs, page)
         typer.echo(f"report: {page}")
+
+
+def export(
+    source: Annotated[Path, typer.Argument(metavar="RUN|NODE|MODEL")],
+    client: WhichClient = None,
+    to: Annotated[str, typer.Option("--to", help="As what, one of: " + ", ".join(FORMS) + ".")] = "model",
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The file; else named after method and client.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="What functions and tables in C begin with.")] = "model",
+    own_code: OwnCode = "",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Take a client's model out of its run: as a file for laconic, a C header, an ONNX graph, or rules in words.
+
+    RUN: a run folder (with --client). NODE: the folder of a node, for its own model. MODEL: a file exported before.
+    What is written as C or ONNX is first compared with Python, on all test examples of the client where they are at
+    hand, else on random rows; what differs is not written.
+    """
+    (form,) = choose("form", to, list(FORMS))
+    with explained(debug=debug):
+        from laconic.exporting import export_model
+        from laconic.opening import find_test_rows, open_model
+
+        model = open_model(source, client, own_code=own_code)
+        rows = find_test_rows(source, model) if form in ("c", "onnx") else None
+        written = export_model(model, form, out, name=name, rows=rows)
+        if as_json:
+            typer.echo(json.dumps(written))
+            return
+        for line in written["lines"]:
+            typer.echo(line)
+
+
+def predict(
+    source: Annotated[Path, typer.Argument(metavar="MODEL|RUN|NODE")],
+    rows: Annotated[Path, typer.Argument(metavar="ROWS")],
+    client: WhichClient = None,
+    own_code: OwnCode = "",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Predict rows by a client's model: a class name on each line of stdout.
+
+    MODEL: a file that laconic export wrote. RUN: a run folder (with --client). NODE: the folder of a node.
+    ROWS: a .csv, with names of columns on top or in the order of training, or an .npz with an array called rows; as
+    raw as the data set was, for the model brings its preprocessing.
+    """
+    with explained(debug=debug):
+        from laconic.opening import open_model
+        from laconic.rows import read_rows
+
+        model = open_model(source, client, own_code=own_code)
+        predicted = model.predict(read_rows(rows, model.about.features)).tolist()
+        typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
+
+
+def explain(
+    source: Annotated[Path, typer.Argument(metavar="RUN|MODEL")],
+    client: WhichClient = None,
+    label: Annotated[str | None, typer.Option("--class", help="Of this class alone.")] = None,
+    row: Annotated[int | None, typer.Option(help="What decides about this row, from 0 up.")] = None,
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An .npz or .csv that the row is of; else the client's tests.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Rules shown of each class, clauses shown of a row.")] = 5,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="One self-contained page instead of text.")] = None,
+    own_code: OwnCode = "",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the rules of a client's model in words and pictures, or with --row what decides about one row.
+
+    RUN: a run folder (with --client). MODEL: a file that laconic export wrote.
+    """
+    with explained(debug=debug):
+        from laconic.explaining import explain_client
+        from laconic.opening import open_model
+
+        model = open_model(source, client, own_code=own_code)
+        found = explain_client(model, source, label=label, row=row, file=rows)
+        if out is not None:
+            from laconic.explain.page import write_page
+
+            write_page(found, out, top=top)
+        if as_json:
+            typer.echo(json.dumps(found.to_json()))
+        elif out is not None:
+            typer.echo(f"explanation: {out}")
+        else:
+            from laconic.explain.text import as_text
+
+            typer.echo(as_text(found, width=find_width(), top=top))
 
 
 def check(
@@ -370,6 +469,9 @@ app.command("conform", epilog="Example: laconic conform my_method:MyMethod --fle
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("report", epilog="Example: laconic report runs/first")(report)
+app.command("export", epilog="Example: laconic export runs/first --client 7 --to c -o model.h")(export)
+app.command("explain", epilog="Example: laconic explain runs/first --client 7 --row 0 -o page.html")(explain)
+app.command("predict", epilog="Example: laconic predict model.safetensors rows.csv")(predict)
 app.add_typer(deploy.app, name="deploy")
 app.add_typer(bench_app, name="bench")
 bench_app.command("tsetlin", epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json")(

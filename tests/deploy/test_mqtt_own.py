@@ -51,8 +51,9 @@ def test_numbers_become_bits_by_thresholds_that_all_nodes_share_and_the_report_c
         for client, node in enumerate(deployment.nodes):  # from now on as bits, which the local fleet takes
             known = read_settings(node, "node")
             bits = make_bits(read_examples(node / "data.npz", known.task), RULE, thresholds)
-            assert np.array_equal(states[client].thresholds, thresholds)
-            labels = states[client].method.predict(states[client].state, bits[2].x)
+            raw = read_examples(node / "data.npz", known.task)[2]
+            read = states[client].preprocessing.transform(raw.x)
+            labels = states[client].method.predict(states[client].state, read)
             assert np.count_nonzero(labels == bits[2].y) == read_run(out).scores[client].n_correct
             write_examples(node / "data.npz", bits)
             text = (node / "node.toml").read_text()

@@ -6,7 +6,6 @@ import pytest
 from laconic import wire
 from laconic.algorithm import Examples, Task
 from laconic.deploy.thresholds import (
-    apply,
     choose_rule,
     expect_sketch,
     find_task,
@@ -83,8 +82,9 @@ def test_both_ends_work_out_what_the_method_sees(
 
 
 def test_values_are_cut_one_after_the_other_levels_ascending() -> None:
-    bits = apply(np.array([[1.0, 20.0]]), np.array([[0.0, 2.0], [10.0, 30.0]]))
-    assert bits.tolist() == [[1, 0, 1, 0]]
+    thresholds = np.array([[0.0, 2.0], [10.0, 30.0]], np.float32)
+    parts = (Examples(np.array([[1.0, 20.0]]), np.zeros(1, np.int64)),) * 3
+    assert make_bits(parts, "quantile:2", thresholds)[0].x.tolist() == [[1, 0, 1, 0]]
 
 
 def test_a_rule_that_is_none_is_refused_in_words() -> None:

@@ -52,7 +52,7 @@ def test_a_bit_flipped_in_any_file_of_a_checkpoint_is_refused_by_the_files_name(
 def test_all_that_a_run_goes_on_from_is_in_its_manifest(folder: Path) -> None:
     names = {path.name for path in (folder / "checkpoints").iterdir()} - {"manifest.json"}
     due = {f"checkpoints/{name}" for name in names} | {path.name for path in folder.glob("*.jsonl")}
-    assert read_manifest(folder)["sha256"].keys() == due | {"config.toml", "partition.npz"}
+    assert read_manifest(folder)["sha256"].keys() == due | {"config.toml", "partition.npz", "preprocessing.safetensors"}
 
 
 def test_a_checkpoint_from_before_there_were_hashes_goes_on_to_the_same_end(folder: Path, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class Dataset:
     classes: tuple[str, ...]
     booleanize: str  # how a Tsetlin Machine reads it unless told otherwise, e.g. "threshold:75", "quantile:4", "none"
     groups: dict[str, tuple[NDArray[Any], NDArray[Any]]]  # column, e.g. "speaker" -> its values in train and in test
+    features: tuple[str, ...] = ()  # names of the columns of a table, where they have any
 
 
 def load(name: str, folder: Path | None = None, *, download: bool = False) -> Dataset:
@@ -67,7 +68,10 @@ def load(name: str, folder: Path | None = None, *, download: bool = False) -> Da
 
 
 def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = "") -> Dataset:
-    """Of x_train, y_train, x_test, y_test and optionally COLUMN_train, COLUMN_test (groups) and classes (names)."""
+    """Of x_train, y_train, x_test, y_test and optionally COLUMN_train, COLUMN_test (groups), classes and features.
+
+    The last two are names.
+    """
     found = {key: np.asarray(value) for key, value in arrays.items()}
     if lacking := [key for key in ARRAYS if key not in found]:
         raise ValueError(f"{name} has no {', '.join(lacking)}; there are {', '.join(sorted(found)) or 'no arrays'}")
@@ -82,9 +86,9 @@ def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = ""
             _check_column(name, f"{column}_{split}", found, len(found[f"x_{split}"]))
     y_train, y_test, classes = _number_labels(name, found)
     groups = {column: (found[f"{column}_train"].ravel(), found[f"{column}_test"].ravel()) for column in columns}
-    return Dataset(
-        name, x_train, y_train, x_test, y_test, classes, booleanize or _choose_booleanizer(name, x_train), groups
-    )
+    features = _read_features(name, found, x_train)
+    rule = booleanize or _choose_booleanizer(name, x_train)
+    return Dataset(name, x_train, y_train, x_test, y_test, classes, rule, groups, features)
 
 
 def _split_groups(dataset: Dataset, column: str) -> Dataset:
@@ -94,7 +98,7 @@ def _split_groups(dataset: Dataset, column: str) -> Dataset:
         raise ValueError(f"{dataset.name} has no column {column}; there are: {', '.join(columns)}")
     is_test = every_fourth(np.concatenate(columns[column]))
     pools = {"x": (dataset.x_train, dataset.x_test), "y": (dataset.y_train, dataset.y_test), **dataset.groups}
-    arrays = {"classes": np.array(dataset.classes)}
+    arrays = {"classes": np.array(dataset.classes), "features": np.array(dataset.features, np.str_)}
     for key, halves in pools.items():
         pool = np.concatenate(halves)
         arrays |= {f"{key}_train": pool[~is_test], f"{key}_test": pool[is_test]}
@@ -152,6 +156,13 @@ def _number_labels(
         if names is not None:
             classes = [str(names[value]) for value in values]
     return y_train.astype(np.int64), np.searchsorted(values, test).astype(np.int64), tuple(classes)
+
+
+def _read_features(name: str, arrays: Mapping[str, NDArray[Any]], x: NDArray[Any]) -> tuple[str, ...]:
+    names = tuple(str(each) for each in arrays.get("features", np.array([])).ravel().tolist())
+    if names and (x.ndim != 2 or len(names) != x.shape[1] or len(set(names)) < len(names)):
+        raise ValueError(f"{name}: features are {len(names)} names; one for each column of a table was expected")
+    return names
 
 
 def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:

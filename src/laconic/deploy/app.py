@@ -85,7 +85,7 @@ def step(letter: Message, context: Context) -> Message:
     own = make_bits(read_examples(folder / settings.data, settings.task), config.data.booleanize, None)
     source = ClientData(((0, {settings.client: own}),))
     task = find_task(settings.task, config.data.booleanize)
-    home = Home(config.method, task, source, config.seed, tested=config.data.tested)
+    home = Home(config.method, task, source, config.seed, tested=config.data.tested, renews=config.renew_statistics)
     # a budget is kept by the method's own messages; there is no room for more
     return answer(letter, home, settings.client, states, sends_notes=settings.notes and not config.budget)
 

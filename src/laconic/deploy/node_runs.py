@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
 from laconic import wire
 from laconic.algorithm import Algorithm, ClientId, Task, steps_of
@@ -18,6 +16,7 @@ from laconic.deploy.runs import clear_finished
 from laconic.deploy.settings import read_settings
 from laconic.deploy.thresholds import (
     Thresholds,
+    find_preprocessing,
     find_task,
     is_fitted,
     make_bits,
@@ -31,6 +30,7 @@ from laconic.fleets.host import Home
 from laconic.fleets.node import Node, Stage
 from laconic.fleets.remote import evaluate, perform
 from laconic.fleets.source import ClientData, Parts
+from laconic.models.preprocessing import Preprocessing
 from laconic.runs.config import Config, read_config
 
 ID_BYTES, SHORT_BYTES = 16, 4  # of a run's id; of a finished one's
@@ -139,7 +139,8 @@ class NodeRuns:
         except ValueError as error:
             raise Unfit(str(error)) from error
         source = ClientData(((0, {self.client: examples}),))
-        home = Home(config.method, task, source, config.seed, tested=config.data.tested)
+        tested, renews = config.data.tested, config.renew_statistics
+        home = Home(config.method, task, source, config.seed, tested=tested, renews=renews)
         steps = [step.name for step in steps_of(type(config.method))]
         # a budget is kept by the method's own messages; there is no room for more
         return RunHere(Node(home, self.client, folder), steps, settings.notes and not config.budget)
@@ -162,7 +163,7 @@ class NodeState(NamedTuple):
     state: Any  # of the client
     config: Config  # of the run; config.data.booleanize: how examples become bits
     client: ClientId
-    thresholds: NDArray[np.float32] | None  # [..., level] fitted over all nodes; None: none were
+    preprocessing: Preprocessing  # from examples as the node has them to what the method takes
     folder: Path  # of the run, at the node
 
 
@@ -177,4 +178,6 @@ def open_node_state(folder: Path) -> NodeState:
     task = find_task(settings.task, config.data.booleanize)
     home = Home(config.method, task, ClientData(()), config.seed)
     state = Node(home, settings.client, run).read_state()
-    return NodeState(config.method, task, state, config, settings.client, read_thresholds(run), run)
+    rule, shape = config.data.booleanize, settings.task.input_shape
+    reading = find_preprocessing(rule, shape, read_thresholds(run))
+    return NodeState(config.method, task, state, config, settings.client, reading, run)

@@ -35,12 +35,10 @@ def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]
     check_allowed(tomllib.loads(write_config(config))["method"])
     settings, partition = read_settings(server, "server"), read(server, Partition)
     config = choose_rule(config, is_nodes_own=partition.is_nodes_own)
-    if settings.over == "flower" and is_fitted(config.data.booleanize):
-        raise ConfigError(
-            "E102",
-            f'data.booleanize = "{config.data.booleanize}" is fitted over MQTT alone.  laconic deploy init --over mqtt',
-        )
-    task = find_task(settings.task, config.data.booleanize)
+    rule = config.data.booleanize
+    if settings.over == "flower" and is_fitted(rule):
+        raise ConfigError("E102", f'data.booleanize = "{rule}" is fitted over MQTT alone (docs/deploy.md)')
+    task = find_task(settings.task, rule)
     config.method.check_task(task)
     check_sizes(config, task, settings)
     config = keep_budget(config, task, say)

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from laconic.algorithm import Examples, Task
 from laconic.files import write_atomically
 from laconic.fleets.source import Parts
+from laconic.models.preprocessing import PlaceQuantiles, Preprocessing, Quantiles, fit_bits
 from laconic.runs.config import Config
-from laconic.runs.prepare import booleanize_by
+from laconic.runs.prepare import RULES
+from laconic.runs.typed_toml import ConfigError
 from laconic.wire import Count, Due, Expected, Floats, Ints, Message
 
 FILE = "thresholds.npz"  # in a run's folder, at the server and at each node: thresholds [..., level]
@@ -48,13 +50,25 @@ def find_task(task: Task, rule: str) -> Task:
     """As the method sees it. ValueError for a rule that is none, or not for such examples."""
     if rule == "none":
         return task
-    zeros = np.zeros((1, *task.input_shape), np.uint8)
-    if is_fitted(rule):
-        bits = apply(zeros, np.zeros((*task.input_shape, count_levels(rule))))
-        levels = 1 if len(task.input_shape) == 1 else count_levels(rule)
-    else:
-        bits, levels = booleanize_by(rule, zeros)
-    return replace(task, input_shape=bits.shape[1:], levels=levels)
+    nothing = np.zeros((*task.input_shape, count_levels(rule)), np.float32) if is_fitted(rule) else None
+    reading = find_preprocessing(rule, task.input_shape, nothing)
+    bits = reading.transform(np.zeros((1, *task.input_shape), np.uint8))
+    return replace(task, input_shape=bits.shape[1:], levels=reading.levels)
+
+
+def find_preprocessing(rule: str, shape: tuple[int, ...], thresholds: NDArray[np.float32] | None) -> Preprocessing:
+    """Of raw rows of this shape; thresholds: for a rule that is fitted."""
+    if thresholds is not None:
+        is_table = thresholds.ndim == 2
+        return Quantiles(tuple(map(tuple, thresholds.tolist()))) if is_table else PlaceQuantiles(thresholds)
+    try:
+        return fit_bits(rule, np.zeros((1, *shape), np.uint8))
+    except KeyError:
+        raise ConfigError("E102", f'data.booleanize = "{rule}" is unknown; there are {RULES}') from None
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            "E150", f'data.booleanize = "{rule}" does not fit examples of shape {shape}: {error}'
+        ) from error
 
 
 def is_fitted(rule: str) -> bool:
@@ -72,16 +86,12 @@ def make_bits(parts: Parts, rule: str, thresholds: NDArray[np.float32] | None) -
     """thresholds: for a rule that is fitted."""
     if rule == "none":
         return parts
-    bits = [booleanize_by(rule, part.x)[0] if thresholds is None else apply(part.x, thresholds) for part in parts]
+    shape = parts[0].x.shape[1:]
+    reading, one = find_preprocessing(rule, shape, thresholds), np.zeros((1, *shape), parts[0].x.dtype)
+    # rules do not look at nothing
+    bits = [reading.transform(part.x) if len(part.y) else reading.transform(one)[:0] for part in parts]
     train, val, test = (Examples(x, part.y) for x, part in zip(bits, parts, strict=True))
     return train, val, test
-
-
-def apply(x: NDArray[Any], thresholds: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
-    """[example, value * level], or [row, column, layer * level] of images: value by value, levels ascending."""
-    above = (x[..., None].astype(np.float32) > thresholds).view(np.uint8)
-    places = x.shape[1:3] if x.ndim > 2 else ()
-    return above.reshape(len(x), *places, thresholds.size // int(np.prod(places)))
 
 
 # ---------------------------------------------------------------- the fit

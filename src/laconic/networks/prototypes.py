@@ -96,13 +96,19 @@ def nearest(
     features: Vector, targets: Vector, has_target: NDArray[np.bool_], masks: Masks | None = None
 ) -> NDArray[np.int64]:
     """[example] the class whose target is nearest, among those that have one; masks: in these dimensions of each."""
-    classes, points = np.flatnonzero(has_target), features.astype(np.float64)
-    chosen = targets[classes].astype(np.float64)
-    distances = (chosen**2).sum(axis=1) - 2 * points @ chosen.T
+    classes = np.flatnonzero(has_target)
+    distances = find_distances(features, targets[classes])
     if masks is not None:  # without, the example's own norm is the same for all classes
-        distances += points**2 @ masks[classes].T
+        distances += features.astype(np.float64) ** 2 @ masks[classes].T
     winners: NDArray[np.int64] = classes[distances.argmin(axis=1)]
     return winners
+
+
+def find_distances(features: Vector, targets: Vector) -> NDArray[np.float64]:
+    """[example, target] squared, less the square of the example's own features."""
+    points, chosen = features.astype(np.float64), targets.astype(np.float64)
+    distances: NDArray[np.float64] = (chosen**2).sum(axis=1) - 2 * points @ chosen.T
+    return distances
 
 
 def cosines(rows: Vector) -> NDArray[np.float64]:

@@ -189,6 +189,7 @@ class Holding:
     val: list[Count] | None = None
     test: list[Count] | None = None
     quarter_turns: Count = 0  # by which its images are turned
+    name: str = ""  # where it has one: its value of the column that says who owns a row
 
 
 @dataclass(frozen=True)

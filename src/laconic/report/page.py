@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Template
 
 from laconic.files import write_atomically
+from laconic.pages import read_style, show_section
 from laconic.records import find_runs
 from laconic.report import matrices, panels, plots
 from laconic.report.notes import SIMILARITY, SPLIT
@@ -86,13 +87,8 @@ def build_page(runs: Sequence[Run]) -> str:
         figures=json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=assets.joinpath("page.css").read_text("utf-8"),
+        style=read_style(),
     )
-
-
-def show_section(name: str, title: str, body: str) -> str:
-    heading = f'<h2 id="{name}-title">{escape(title)}</h2>'
-    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{body}</section>'
 
 
 def describe_data(runs: Sequence[Run]) -> str:

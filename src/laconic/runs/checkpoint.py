@@ -10,16 +10,17 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laconic.algorithm import Algorithm, state_type
+from laconic.algorithm import Algorithm, ClientId, state_type
 from laconic.files import hash_file, write_atomically
 from laconic.fleets.base import BaseFleet
+from laconic.fleets.session import ClientEnd
 from laconic.fleets.store import split_entry
-from laconic.records import SCHEMA
+from laconic.records import SCHEMA, Times
 from laconic.state import freeze, thaw
 
 FOLDER, MANIFEST = "checkpoints", "manifest.json"  # in a run folder, and in that
 SETTINGS = "config.toml"
-BEGUN_WITH = (SETTINGS, "partition.npz")  # runs on real nodes have no such partition
+BEGUN_WITH = (SETTINGS, "partition.npz", "preprocessing.safetensors")  # runs on real nodes have settings alone
 REMEDY = "restore a copy or start the run anew"
 
 
@@ -67,7 +68,7 @@ def load(folder: Path, fleet: BaseFleet, algorithm: Algorithm) -> Checkpoint | N
         hashes = manifest.get("sha256", {})
         names = {kind: {int(k): str(name) for k, name in manifest[kind].items()} for kind in ("links", "clients")}
         server_file = home / manifest["server"]
-        server = thaw(server_file.read_bytes(), {"server": state_type(type(algorithm), "server")})["server"]
+        server = _thaw_server(server_file, algorithm)
         checkpoint = Checkpoint(manifest["round"], server, manifest["lengths"], manifest["seconds"], hashes)
     except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
         raise ValueError(f"{home / MANIFEST} is no sound checkpoint ({error}); {REMEDY}") from error
@@ -100,6 +101,41 @@ def verify(folder: Path, only: str = "") -> None:
         came = hash_file(path, manifest["lengths"].get(name))
         if came not in accepted:
             raise ValueError(f"{path} is not as it was saved: SHA-256 {came[:12]}…, {due[:12]}… was expected; {remedy}")
+
+
+def read_state(folder: Path, algorithm: Algorithm, client: ClientId) -> Any:
+    """A client's, as the last checkpoint has it; None if it has none yet."""
+    manifest = _read_manifest(folder / FOLDER) or {"clients": {}}
+    name = manifest["clients"].get(str(client))
+    if name is None:
+        return None
+    verify(folder, f"{FOLDER}/{name}")
+    return ClientEnd.thaw(type(algorithm), (folder / FOLDER / name).read_bytes()).state
+
+
+def find_round(folder: Path) -> int:
+    """That the last checkpoint was made after."""
+    return int((_read_manifest(folder / FOLDER) or {"round": 0})["round"])
+
+
+def read_server(folder: Path, algorithm: Algorithm) -> Any:
+    """As the last checkpoint has it; None if there is none yet."""
+    manifest = _read_manifest(folder / FOLDER)
+    if manifest is None:
+        return None
+    verify(folder, f"{FOLDER}/{manifest['server']}")
+    return _thaw_server(folder / FOLDER / manifest["server"], algorithm)
+
+
+def _thaw_server(path: Path, algorithm: Algorithm) -> Any:
+    return thaw(path.read_bytes(), {"server": state_type(type(algorithm), "server")})["server"]
+
+
+def find_digest(folder: Path) -> str:
+    """Of all that came of the run but how long it took: the same for the same states and records."""
+    hashes = (_read_manifest(folder / FOLDER) or {}).get("sha256", {})
+    lines = [f"{digest}  {name}" for name, digest in sorted(hashes.items()) if name != Times.file]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def accept_settings(folder: Path, text: bytes) -> None:

@@ -56,8 +56,8 @@ def describe_partition(prepared: Prepared) -> Partition:
     shares, dataset = prepared.partition, prepared.dataset
 
     def count(round: int) -> list[Holding]:
-        counts = zip(shares.counts(dataset, round), prepared.turns, strict=True)
-        return [Holding(**parts, quarter_turns=turns) for parts, turns in counts]
+        counts = zip(shares.counts(dataset, round), prepared.turns, prepared.names, strict=True)
+        return [Holding(**parts, quarter_turns=turns, name=name) for parts, turns, name in counts]
 
     return Partition(
         classes=list(dataset.classes),

@@ -39,6 +39,7 @@ from laconic.records import Partition as RecordedPartition
 from laconic.runs import checkpoint as checkpoints
 from laconic.runs.budget import keep_budget
 from laconic.runs.checkpoint import Checkpoint
+from laconic.runs.client_models import INPUTS, write_inputs
 from laconic.runs.config import Config, parse_bytes, read_config, write_config
 from laconic.runs.prepare import Prepared, prepare
 from laconic.runs.record import (
@@ -53,6 +54,7 @@ from laconic.runs.record import (
 from laconic.signals import find_number
 from laconic.simulation import Federation, OnProgress, federate
 
+MADE_HERE = "data.npz"  # examples that came from memory, kept beside the run
 MAX_LOSSES = 3  # of workers without a checkpoint between them; more are no accident
 
 __all__ = ["Interrupted", "OverBudget", "Summary", "Watch", "drive", "resume", "run"]
@@ -101,6 +103,7 @@ def run(
         write(folder, describe_environment())
         write(folder, describe_partition(prepared))
         prepared.partition.save(folder / "partition.npz")
+        write_inputs(folder, prepared)
         write_settings(config, folder)  # last: from now on it can be resumed
         return _go(config, prepared, folder, watch, on_open)
 
@@ -131,7 +134,7 @@ def resume(folder: Path, *, watch: Watch | None = None, rounds: int | None = Non
 
 def check_empty(folder: Path) -> None:
     """But for what a start leaves there that was cut short before it could be resumed."""
-    remains = {LOCK, Environment.file, RecordedPartition.file, "partition.npz"}
+    remains = {LOCK, Environment.file, RecordedPartition.file, "partition.npz", INPUTS, MADE_HERE}
     names = {path.name for path in folder.iterdir() if path.suffix != ".draft"} if folder.exists() else set()
     if names - remains:
         raise ValueError(f"{folder} is not empty; choose another folder, or resume the run in it")
@@ -161,6 +164,7 @@ def _go(
             folder=folder / checkpoints.FOLDER,
             on_disk=config.fleet.state == "disk",
             tested=config.data.tested,
+            renews=config.renew_statistics,
             on_progress=on_progress,
         ) as federation:
             on_open(federation.fleet)

@@ -1,7 +1,16 @@
 """Tsetlin Machines: flat, convolutional and coalesced."""
 
-from laconic.tsetlin.clauses import Clauses, choose_clauses, measure_machine, pick_clauses, read_clauses, read_machine
+from laconic.tsetlin.clauses import (
+    Clauses,
+    choose_clauses,
+    hold_clauses,
+    measure_machine,
+    pick_clauses,
+    read_clauses,
+    read_machine,
+)
 from laconic.tsetlin.composite import clamped_sums, combine, elect, measure_span
+from laconic.tsetlin.fuzzy import Fuzzy
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
     Machine,
@@ -11,6 +20,7 @@ from laconic.tsetlin.machine import (
     clause_activity,
     clause_counts,
     clause_outputs,
+    clause_votes,
     include_bits,
     literal_states,
     load_include_bits,
@@ -21,6 +31,7 @@ from laconic.tsetlin.training import fit
 
 __all__ = [
     "Clauses",
+    "Fuzzy",
     "Machine",
     "Packed",
     "Shape",
@@ -32,9 +43,11 @@ __all__ = [
     "clause_activity",
     "clause_counts",
     "clause_outputs",
+    "clause_votes",
     "combine",
     "elect",
     "fit",
+    "hold_clauses",
     "include_bits",
     "literal_states",
     "load",

@@ -135,11 +135,11 @@ class Thermometer(_Booleanizer):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learns only the number of channels."""
-        return self._set_names(_check_images(X), self._list_thresholds())
+        return self._set_names(_check_images(X), self.list_thresholds())
 
     def transform(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Images [n, h, w] or [n, h, w, c] to 0/1 [n, h, w, c * levels]: channel by channel, levels ascending."""
-        thresholds = np.array(self._list_thresholds())
+        thresholds = np.array(self.list_thresholds())
         x = _check_images(X)
         bits = np.empty((*x.shape, self.levels), np.uint8)
         # one row of bits per byte value: a look-up beats `levels` comparisons
@@ -151,7 +151,7 @@ class Thermometer(_Booleanizer):
                 np.greater(x[part][..., None], thresholds, out=bits[part].view(np.bool_))
         return bits.reshape(*x.shape[:3], -1)
 
-    def _list_thresholds(self) -> list[float]:
+    def list_thresholds(self) -> list[float]:
         _check_levels(self.levels)
         _check_real("top", self.top)
         if self.top <= 0:
@@ -227,7 +227,7 @@ def _gaussian_mean(pixels: NDArray[np.float32], window: int) -> NDArray[np.float
     """
     height, width = pixels.shape[:2]
     # OpenCV does not blur along an axis of one pixel
-    row_kernel, column_kernel = (_gaussian_kernel(window if size > 1 else 1) for size in (width, height))
+    row_kernel, column_kernel = (gaussian_kernel(window if size > 1 else 1) for size in (width, height))
     product = np.empty(pixels.shape)  # float64 holds a float32 product whole: rounding only after the sum is an FMA
 
     mean = np.zeros_like(pixels)
@@ -246,7 +246,7 @@ def _gaussian_mean(pixels: NDArray[np.float32], window: int) -> NDArray[np.float
     return mean
 
 
-def _gaussian_kernel(window: int) -> NDArray[np.float64]:
+def gaussian_kernel(window: int) -> NDArray[np.float64]:
     """OpenCV's kernel for a window with no sigma given: float32 weights, held as float64."""
     if window in _SMALL_KERNELS:
         half = np.array(_SMALL_KERNELS[window]) / 256

@@ -35,9 +35,14 @@ def read_clauses(shape: Shape, clauses: Clauses, x: ArrayLike | Packed) -> NDArr
     packed = pack(shape, x)
     if not len(clauses.includes):
         return np.zeros((len(packed), 0))
-    machine = build(shape, 1, len(clauses.includes))
-    load_include_bits(machine, clauses.includes[None])
-    return read_machine(machine, clauses.scales, packed)
+    return read_machine(hold_clauses(shape, clauses.includes), clauses.scales, packed)
+
+
+def hold_clauses(shape: Shape, includes: NDArray[np.bool_]) -> Machine:
+    """A machine of one bank that is only to say where these clauses hold."""
+    machine = build(shape, 1, len(includes))
+    load_include_bits(machine, includes[None])
+    return machine
 
 
 def read_machine(machine: Machine, scales: NDArray[np.integer[Any]], x: ArrayLike | Packed) -> NDArray[np.float64]:

@@ -6,18 +6,13 @@ merge   the mean change, by examples, is added
 sent    down: the latent weights, to whom lacks the latest; up: their change
 """
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from laconic import networks as nn
 from laconic.algorithm import Site
 from laconic.algorithms.networks.binary_votes import ADAM, TRAINING, drop_rate
 from laconic.algorithms.networks.settings import check_local, check_unused
 from laconic.algorithms.networks.shared_vector import SharedPart
 from laconic.algorithms.networks.weights import Client
 from laconic.algorithms.settings import check_at_least
+from laconic.models.networks import Logits
 from laconic.networks import Network, Part, Spec, Training
 from laconic.networks.binary import binarize, binary_part, fit_binary
 
@@ -41,5 +36,5 @@ class BiFLFull(SharedPart):
         training = drop_rate(self.training, self.drop_every, site.round)
         site.note(train_loss=fit_binary(network, site.train, site.rng, training))
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(binarize(client.compose(self.part(client.spec))), x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(binarize(client.compose(self.part(client.spec))))

@@ -16,6 +16,7 @@ from laconic.algorithm import Algorithm, Fleet, Site, Task
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.algorithms.settings import check_at_least
+from laconic.models.networks import Logits
 from laconic.networks import Network, Training, Vector
 from laconic.networks.binary import binarize, binary_part, fit_binary
 from laconic.networks.sketch import signs
@@ -109,5 +110,5 @@ class BinaryVotes(Algorithm):
         site.note(train_loss=fit_binary(client.latent, site.train, site.rng, training))
         return Signs(signs(client.weights))
 
-    def predict(self, client: Voter, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(binarize(client.latent), x)
+    def personal_model(self, client: Voter) -> Logits:
+        return Logits(binarize(client.latent))

@@ -10,16 +10,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, expect_like, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
+from laconic.models.networks import Logits
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, pick_highest, spread_density
@@ -113,8 +112,8 @@ class DisPFL(Algorithm):
         self.train(client, part, site)
         client.next_mask = self.swap_some(client, part, self.find_gradient(client, part, site), site.round)
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.network, x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(client.network)
 
     # ---------------------------------------------------------------- pieces
     def part(self, spec: Spec) -> Part:

@@ -8,16 +8,14 @@ merge   critical parameters: mean over clients that find much the same critical,
 sent    up: the network, and a bit for each parameter; down: the mix, without what stays as it is
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Fleet, Site, Task, expect_like, on_client
 from laconic.algorithms.networks import critical
 from laconic.algorithms.networks.critical import Client, CriticalParameters, Server, Start
 from laconic.algorithms.networks.settings import choose_spec
+from laconic.models.networks import Logits
 from laconic.networks import Part, Spec, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import pick_share
@@ -71,5 +69,5 @@ class FedCAC(CriticalParameters):
         client.sent_round = site.round
         return Upload(client.critical, after.astype(DTYPES[self.training.up]))
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.network, x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(client.network)

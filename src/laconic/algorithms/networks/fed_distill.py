@@ -8,7 +8,6 @@ sent    down: mean logits of all classes, to whom lacks the latest; up: those of
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, Averaging
 from laconic.algorithm import ClientId, Fleet, Site, Task
 from laconic.algorithms.networks.class_targets import ClassTargets, Client, Means, Server, average_targets
+from laconic.models.networks import Logits
 from laconic.networks import Batch, Vector
 from laconic.networks.prototypes import sum_features, write_rows
 from laconic.wire import Message
@@ -65,5 +65,5 @@ class FedDistill(ClassTargets):
         rows = sums[held] / counts[held].astype(np.float32)[:, None]
         return Means(held, *write_rows(rows, client.masks[held], self.kept), n_examples=None)
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.network, x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(client.network)

@@ -9,11 +9,9 @@ sent    both ways: the common network, each layer by as many singular values as 
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
@@ -21,6 +19,7 @@ from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import check_networks, choose_spec
+from laconic.models.networks import Logits
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.duet import Answers, diverge, fit_both
 from laconic.networks.lowrank import Thin, check_thin, fill_out, thin_out
@@ -150,12 +149,12 @@ class FedKD(Algorithm):
         # a client with one class may come to know it by heart, and both losses are 0
         return both + (diverge(aux, own) + diverge(own, aux) + 2 * hidden) / both.clamp_min(LEAST_LOSS)
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.network, x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(client.network)
 
     # ---------------------------------------------------------------- pieces
     def common_spec(self, task: Task) -> Spec:
-        return Spec(self.aux_model, task.input_shape, task.n_classes, task.peak)
+        return replace(choose_spec(task, self.training, (self.aux_model,)), head="head")
 
     def part(self, spec: Spec) -> Part:
         return nn.find_part(spec, statistics=self.training.shares_statistics)

@@ -19,6 +19,7 @@ from laconic.algorithm import ClientId, Coded, Fleet, Site, Task, on_client
 from laconic.algorithms.networks import critical
 from laconic.algorithms.networks.critical import Client, CriticalParameters, Start
 from laconic.algorithms.networks.settings import choose_spec
+from laconic.models.networks import Logits
 from laconic.networks import Network, Part, Spec, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, count_due, pick_share
@@ -115,8 +116,8 @@ class FedPURIN(CriticalParameters):
         sent = Critical(Sparse.of(after.astype(DTYPES[self.training.up], copy=False), client.critical))
         return Coded(sent, self.tell_all(before)) if is_known else sent
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(self.choose(client, self.tested), x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(self.choose(client, self.tested))
 
     def predict_also(self, client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
         return {tested: nn.classify(self.choose(client, tested), x) for tested in ("dense", "sparse")}

@@ -20,6 +20,7 @@ from laconic import trial
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, check_shape, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
+from laconic.models.networks import Logits
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, count_due, pick_highest
@@ -140,8 +141,8 @@ class FedSelect(Algorithm):
         values = after[~client.is_own].astype(DTYPES[self.training.up])
         return Update(None if values.size == n_known else client.is_own, values)
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.network, x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(client.network)
 
     # ---------------------------------------------------------------- pieces
     def part(self, spec: Spec) -> Part:

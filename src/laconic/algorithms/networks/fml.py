@@ -7,10 +7,8 @@ sent    down: the common network, to whom lacks the latest; up: its change. Own 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 
@@ -22,6 +20,7 @@ from laconic.algorithms.networks.shared_vector import SharedVector
 from laconic.algorithms.networks.weights import Client as Common
 from laconic.algorithms.networks.weights import Update, Weights
 from laconic.algorithms.settings import check_share
+from laconic.models.networks import Logits
 from laconic.networks import Network, Spec, Training
 from laconic.networks.duet import Answers, diverge, fit_both
 
@@ -51,7 +50,7 @@ class FML(SharedVector):
 
     def choose_spec(self, task: Task, client: ClientId = 0) -> Spec:
         """Of the common network."""
-        return Spec(self.aux_model, task.input_shape, task.n_classes, task.peak)
+        return replace(choose_spec(task, self.training, (self.aux_model,)), head="head")
 
     def check_task(self, task: Task) -> None:
         super().check_task(task)
@@ -76,5 +75,5 @@ class FML(SharedVector):
         theirs = self.aux_share * F.cross_entropy(aux, answers.labels) + (1 - self.aux_share) * diverge(own, aux)
         return mine + theirs
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.network, x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(client.network)

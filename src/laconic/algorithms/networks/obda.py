@@ -8,7 +8,6 @@ sent    down: the majorities that the client missed, a bit for each weight; up: 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from laconic.aggregate import majority
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.broadcast import Broadcast
 from laconic.algorithms.networks.settings import check_bits, choose_spec
+from laconic.models.networks import Logits
 from laconic.networks import Network, Training, Vector
 from laconic.networks.sketch import as_numbers, signs
 from laconic.wire import Bits, Count, Due, Floats, Message
@@ -117,8 +117,8 @@ class OBDA(Algorithm):
         client.network.vector = np.concatenate([weights, client.network.vector[len(weights) :]])
         client.version = missed.version
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.network, x)
+    def personal_model(self, client: Client) -> Logits:
+        return Logits(client.network)
 
     # ---------------------------------------------------------------- pieces
     def step(self, weights: Vector, vote: NDArray[np.bool_]) -> Vector:

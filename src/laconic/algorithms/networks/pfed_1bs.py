@@ -8,7 +8,6 @@ sent    down: the consensus; up: the signs of a client's sketch; a bit for each 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from laconic.aggregate import majority
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import check_bits, choose_spec
 from laconic.algorithms.settings import check_at_least
+from laconic.models.networks import Logits
 from laconic.networks import Network, Spec, Training
 from laconic.networks.sketch import Sketch, as_numbers, signs
 from laconic.wire import Bits, Count, Due, Message
@@ -99,8 +99,8 @@ class PFed1BS(Algorithm):
         site.note(train_loss=trained.loss, agreement=np.mean(signs(drawn_to.forward(weights)) == wanted))
         return Sketched(signs(now.forward(weights)), len(site.train.y))
 
-    def predict(self, client: Network, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client, x)
+    def personal_model(self, client: Network) -> Logits:
+        return Logits(client)
 
     # ---------------------------------------------------------------- pieces
     def sketch(self, spec: Spec, round: int) -> Sketch:

@@ -10,7 +10,6 @@ sent    down: the common network, to whom lacks the latest; up: its change
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -23,6 +22,7 @@ from laconic.algorithms.networks.shared_vector import SharedVector
 from laconic.algorithms.networks.weights import Client as Common
 from laconic.algorithms.networks.weights import Update, Weights
 from laconic.algorithms.settings import check_at_least
+from laconic.models.networks import Logits
 from laconic.networks import Batch, Network, Training
 
 
@@ -69,5 +69,5 @@ class PFedSD(SharedVector):
 
         return loss
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        return super().predict(client, x) if client.own is None else nn.classify(client.own, x)
+    def personal_model(self, client: Client) -> Logits:
+        return super().personal_model(client) if client.own is None else Logits(client.own)

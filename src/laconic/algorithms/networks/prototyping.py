@@ -17,6 +17,7 @@ from laconic.aggregate import mean_of_pairs
 from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.class_targets import ClassTargets, Client, Kept, Means, Server, Targets
 from laconic.algorithms.settings import check_at_least
+from laconic.models.networks import Logits, NearestTarget
 from laconic.networks import Batch
 from laconic.networks.prototypes import cosines, find_error, head_norms, nearest, sum_features, write_rows
 from laconic.networks.vector import readable
@@ -89,9 +90,10 @@ class Prototyping(ClassTargets):
         packed = write_rows(rows.astype(np.float32), client.masks[held], self.kept)
         return Means(held, *packed, n_examples=len(site.train.y) if self.ppa else None)
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
-        found = self.classify(client, x)
-        return found.get(self.tested, found["head"])
+    def personal_model(self, client: Client) -> Logits | NearestTarget:
+        if self.tested == "head" or not client.has_target.any():
+            return Logits(client.network)
+        return NearestTarget(client.network, client.targets, client.has_target)
 
     def predict_also(self, client: Client, x: NDArray[Any]) -> dict[str, NDArray[np.integer[Any]]]:
         return {**self.classify(client, x)}

@@ -6,14 +6,11 @@ sent    nothing
 """
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import check_networks, choose_spec
+from laconic.models.networks import Logits
 from laconic.networks import Network, Training
 from laconic.wire import EMPTY, Message
 
@@ -55,5 +52,5 @@ class Separate(Algorithm):
     def train(self, client: Network, _: Message, site: Site) -> None:
         nn.fit(client, site.train, site.rng, self.training)
 
-    def predict(self, client: Network, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client, x)
+    def personal_model(self, client: Network) -> Logits:
+        return Logits(client)

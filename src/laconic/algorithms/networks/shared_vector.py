@@ -14,14 +14,12 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task, expect_like, on_client
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.algorithms.networks.weights import NO_NEWS, Client, Server, Shared, Twofold, Update, Weights
+from laconic.models.networks import Logits
 from laconic.networks import Network, Packed, Part, Spec, Training, Vector
 from laconic.wire import Expected, Message
 
@@ -136,9 +134,9 @@ class SharedVector(Algorithm):
     def install(self, client: Any, weights: Weights, site: Site) -> None:
         client.common.receive(weights, self.part(client.common.spec))
 
-    def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.int64]:
+    def personal_model(self, client: Any) -> Logits:
         common = client.common
-        return nn.classify(common.trained or common.compose(self.part(common.spec)), x)
+        return Logits(common.trained or common.compose(self.part(common.spec)))
 
 
 def choose_seed(round: int, client: ClientId) -> int:
@@ -172,8 +170,8 @@ class TwoNetworks(SharedVector):
     def train(self, client: Twofold, weights: Weights, site: Site) -> Update:
         return self.tell_change(client, weights, site)
 
-    def predict(self, client: Twofold, x: NDArray[Any]) -> NDArray[np.int64]:
-        return nn.classify(client.own, x)
+    def personal_model(self, client: Twofold) -> Logits:
+        return Logits(client.own)
 
 
 class TunedNetwork(TwoNetworks):

@@ -8,17 +8,16 @@ sent    up: thresholds, from the sampled; down: their mean, to everyone
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from laconic import networks as nn
 from laconic.aggregate import EVERY_AVERAGING, average
 from laconic.algorithm import Algorithm, Fleet, Site, Task, on_client
 from laconic.algorithms.networks.settings import check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least
+from laconic.models.networks import Logits
 from laconic.networks import Network, Training, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.sgd import batches, descend, open_network, push_back, unless_diverged
@@ -89,10 +88,10 @@ class SpaFL(Algorithm):
         client.network.vector = shift_weights(client.network, thresholds - client.thresholds)
         client.thresholds = thresholds
 
-    def predict(self, client: Client, x: NDArray[Any]) -> NDArray[np.int64]:
+    def personal_model(self, client: Client) -> Logits:
         network = client.network
         kept = find_kept(network.spec, network.vector, client.thresholds)
-        return nn.classify(Network(network.spec, cut_out(network.spec, network.vector, kept), network.log_prior), x)
+        return Logits(Network(network.spec, cut_out(network.spec, network.vector, kept), network.log_prior))
 
     # ---------------------------------------------------------------- pieces
     def descend(self, network: Network, start: Vector, site: Site) -> Vector:

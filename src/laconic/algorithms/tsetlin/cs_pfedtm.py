@@ -8,7 +8,7 @@ sent    up: weights of the shared machine, from the two best clients its include
         start, up: which clauses of the reference machine are used
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +21,7 @@ from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, Merged, held_out, paper_state_bits, resize
 from laconic.algorithms.tsetlin.splitting import SplitMethod
 from laconic.algorithms.tsetlin.two_machines import Classes, Sums, TwoMachines
+from laconic.models.machines import Composite
 from laconic.wire import Bits, Count, CountArray, Due, Ints, Message, Share
 
 
@@ -69,6 +70,7 @@ class CSpFedTM(SplitMethod):
     normaliser: Literal["dataset", "sample"] = "dataset"  # a machine's sums are divided by their span over these
     present_only: bool = True  # clients predict classes they hold; else a masked class beats all that are negative
     gate: bool = False  # a client uses the shared machine only if that helps on its examples set aside
+    tested: Literal["merged", "trained"] = "merged"  # with the shared machine that came, or the one it last trained
 
     @property
     def tells_counts(self) -> bool:
@@ -157,11 +159,14 @@ class CSpFedTM(SplitMethod):
     def train(self, client: TwoMachines, order: Order, site: Site) -> Update | None:
         sizes = {"private": self.n_clauses - order.n_shared, "shared": order.n_shared}
         per_class = client.prepare(site.train.y, self.build, **sizes)
+        client.machines.pop("trained", None)
         for machine in client.machines.values():
             tm.fit(machine, *site.train, site.rng, epochs=self.epochs)
         accuracy = self.mask_and_judge(client, site)
         if not order.n_shared:
             return None
+        if self.tested == "trained":
+            client.keep_trained()
         half = float(np.float16(accuracy))  # three bytes on the wire; fine enough to rank by
         return Update(
             client.machines["shared"].weights, len(site.train.y), half, per_class if self.tells_counts else None
@@ -178,9 +183,9 @@ class CSpFedTM(SplitMethod):
         self.rebuild(client.machines["shared"], shared)
         self.mask_and_judge(client, site)
 
-    def predict(self, client: TwoMachines, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        in_use = [name for name in client.machines if name == "private" or not client.is_gated]
-        return self.choose(client, {name: tm.clamped_sums(client.machines[name], x) for name in in_use})
+    def personal_model(self, client: TwoMachines) -> Composite:
+        in_use = {name: each for name, each in client.list_voters().items() if name == "private" or not client.is_gated}
+        return Composite(in_use, self.find_spans(client, in_use), client.holds if self.present_only else None)
 
     # ---------------------------------------------------------------- pieces
     def mask_and_judge(self, client: TwoMachines, site: Site) -> float:
@@ -196,5 +201,7 @@ class CSpFedTM(SplitMethod):
 
     def choose(self, client: TwoMachines, sums: Sums) -> NDArray[np.int64]:
         """[example] classes, by the sums of these machines together."""
-        spans = [client.spans[name] for name in sums] if self.normaliser == "dataset" else None
-        return tm.elect(list(sums.values()), spans, client.holds if self.present_only else None)
+        return tm.elect(list(sums.values()), self.find_spans(client, sums), client.holds if self.present_only else None)
+
+    def find_spans(self, client: TwoMachines, names: Iterable[str]) -> tuple[float, ...] | None:
+        return tuple(client.spans[name] for name in names) if self.normaliser == "dataset" else None

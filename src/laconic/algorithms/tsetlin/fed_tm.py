@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from laconic import tsetlin as tm
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average_weights, find_donors, unite_states
 from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
-from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, Merged, MergedMethod, classify, paper_state_bits
+from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, Merged, MergedMethod, paper_state_bits
+from laconic.models.machines import Ballot
 from laconic.wire import EMPTY, Bits, CountArray, Due, Expected, Ints, Message
 
 
@@ -126,8 +127,8 @@ class FedTM(MergedMethod):
         self.rebuild(client.machine, merged)
         self.mask_weights(client)
 
-    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return classify(client.machine, x)
+    def personal_model(self, client: Client) -> Ballot:
+        return Ballot(client.machine)
 
     # ---------------------------------------------------------------- pieces
     def count_holdings(self, site: Site, n_classes: int) -> NDArray[np.int64]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Fleet, Site, Task, on_client
-from laconic.algorithms.tsetlin.machines import MachineMethod, classify
+from laconic.algorithms.tsetlin.machines import MachineMethod
+from laconic.models.machines import Ballot
 from laconic.wire import EMPTY, Message
 
 
@@ -53,5 +54,5 @@ class LocalTM(MachineMethod):
     def costliest_round(self, task: Task) -> list[Message]:
         return []
 
-    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return classify(client.machine, x, client.chooses)
+    def personal_model(self, client: Client) -> Ballot:
+        return Ballot(client.machine, client.chooses)

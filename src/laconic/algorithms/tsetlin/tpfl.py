@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from laconic import tsetlin as tm
 from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Fleet, Site, Task, on_client
-from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, MachineMethod, choose_shape, classify, held_out
+from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, MachineMethod, choose_shape, held_out
+from laconic.models.machines import Ballot
 from laconic.wire import EMPTY, Due, Ints, Message
 
 LEAST_VOTES = 3  # for a class, where an average is to bear liars: of two nobody can tell who lies
@@ -79,7 +80,7 @@ class TPFL(MachineMethod):
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
         shape, settings = choose_shape(task, self.patch), (task.n_classes, self.n_clauses, site.rng)
-        return Client(tm.build_coalesced(shape, *settings, threshold=self.threshold, specificity=self.specificity))
+        return Client(tm.build_coalesced(shape, *settings, **self.options))
 
     @on_client
     def train(self, client: Client, _: Message, site: Site) -> Vote:
@@ -92,8 +93,8 @@ class TPFL(MachineMethod):
     def install(self, client: Client, centre: Vote, site: Site) -> None:
         client.machine.weights[centre.label] = centre.weights
 
-    def predict(self, client: Client, x: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return classify(client.machine, x)
+    def personal_model(self, client: Client) -> Ballot:
+        return Ballot(client.machine)
 
     def find_surest(self, machine: tm.Machine, x: NDArray[np.uint8]) -> int:
         """The class with most votes over all these examples together."""
