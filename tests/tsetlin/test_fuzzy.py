@@ -22,7 +22,7 @@ from laconic.tsetlin import (
 )
 from laconic.tsetlin.booleanize import Bit
 from laconic.tsetlin.picture import match_map, wanted_values
-from laconic.tsetlin.rules import Evidence, Flag, read_rules
+from laconic.tsetlin.rules import Evidence, Flag, read_rules, votes_by_class
 
 
 def set_clause(machine: Machine, literals: list[int], place: tuple[int, int] = (0, 0)) -> Machine:
@@ -163,9 +163,11 @@ def test_anything_but_limits_is_refused():
 
 # ---------------------------------------------------------------- read by people
 def read(machine: Machine, bits: list[Bit]) -> list[str]:
-    n_banks, n_clauses = machine.states.shape[:2]
-    fired = np.tile(np.array([1, 3])[:, None, None], (1, n_banks, n_clauses))
-    return [str(rule) for rule in read_rules(machine, ("no", "yes"), bits, Evidence(fired, np.array([4, 4])))]
+    """On eight examples every clause fires on one of the first class and three of the second."""
+    outputs = np.zeros((8, *machine.states.shape[:2]), np.bool_)
+    outputs[3:7] = True
+    evidence = Evidence.count(outputs, np.repeat([0, 1], 4), votes_by_class(machine))
+    return [str(rule) for rule in read_rules(machine, ("no", "yes"), bits, evidence)]
 
 
 FRUIT = [Flag("red"), Flag("round"), Flag("sweet"), Flag("large")]
