@@ -74,7 +74,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "python_microseconds": time_python(lambda: model.predict(rows[:N_TIMED])) / min(N_TIMED, len(rows)),
         "python_alone_microseconds": time_python(lambda: [model.predict(rows[k : k + 1]) for k in range(N_ALONE)])
         / N_ALONE,
-        "chips": {each.target: [each.flash, each.ram, each.stack] for each in done.footprints},
+        "chips": {each.target: [each.flash_bytes, each.ram_bytes, each.stack_bytes] for each in done.footprints},
     }
 
 

@@ -34,8 +34,15 @@ def export_model(
         write_rules(model, path)
     n_bytes = path.stat().st_size
     written = {"path": str(path), "form": form, "client": model.about.client, "bytes": n_bytes} | told
-    details = [f"{key.replace('_', ' ')}: {value}" for key, value in told.items()]
+    details = [line for key, value in told.items() for line in tell(key, value)]
     return written | {"lines": [f"{path}: {format_bytes(n_bytes)}, {model!r}", *details]}
+
+
+def tell(key: str, value: Any) -> list[str]:
+    """One line, or one for each of several things."""
+    if isinstance(value, tuple):
+        return [", ".join(line for name, each in some.items() for line in tell(name, each)) for some in value]
+    return [f"{key.replace('_', ' ')}: {value}"]
 
 
 def write_rules(model: ClientModel, path: Path) -> None:
