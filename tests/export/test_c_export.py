@@ -242,6 +242,13 @@ def test_fuzzy_clauses_on_wide_images_are_refused(tmp_path: Path) -> None:
         export_c(carry(Ballot(machine), Threshold(7), input_shape=(8, 40)), tmp_path / "model.h")
 
 
+def test_nothing_that_a_file_says_of_itself_becomes_code(tmp_path: Path) -> None:
+    spell = "*/\nint spell;\n/*"
+    told = dict.fromkeys(("method", "name", "data", "laconic", "run"), spell)
+    export_c(carry(build_flat().model, Threshold(7), **told), tmp_path / "model.h")
+    assert "\nint spell;" not in (tmp_path / "model.h").read_text("utf-8")
+
+
 def test_names_of_classes_come_out_as_they_are(tmp_path: Path) -> None:
     model = carry(build_flat().model, Threshold(7), classes=('a"\\??/b*/', "é", *"23456789"))
     export_c(model, tmp_path / "model.h")
