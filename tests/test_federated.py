@@ -65,14 +65,70 @@ def test_images_keep_their_shape() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "fedtmm"}, "method is 'fedtmm'; there are clausepool, cs-pfedtm"),
+        ({"method": "fedtmm"}, r'unknown method "fedtmm"\.  Closest: fedtm'),
+        ({"rounds": 0}, "rounds = 0 must be at least 1"),
+        ({"rounds": -1}, "rounds = -1 must be at least 1"),
+        ({"validation": 1.0}, r"data.validation = 1\.0 must be"),
+        ({"budget": "few"}, '"few" is no number of bytes'),
         ({"settings": {"n_clauses": 0}}, "n_clauses = 0 must be at least 1"),
+        ({"settings": {"epochs": "two"}}, 'method.epochs = "two" must be a whole number'),
+        ({"settings": {"n_claus": 5}}, r"unknown key method.n_claus  Did you mean n_clauses\?"),
         ({"booleanizer": "magic"}, "booleanizer is 'magic'"),
     ],
 )
 def test_bad_settings_are_refused_by_name(change, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         FederatedClassifier(**change).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_settings_of_a_group_may_come_as_a_mapping() -> None:
+    nested = FederatedClassifier("separate", rounds=1, settings={"training": {"rate": 0.25}}, random_state=0)
+    assert nested.fit(np.eye(4), [0, 1, 0, 1]).algorithm_.training.rate == 0.25
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ("north", "groups is 'north'; the client of each of 4 rows was expected"),
+        (["a", None, "a", "b"], "groups has None in row 1"),
+        ([0.0, 1.0, np.nan, 1.0], "groups has nan in row 2"),
+    ],
+)
+def test_a_row_without_a_client_is_named(groups, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        FederatedClassifier(rounds=1, settings=SMALL).fit(np.eye(4, dtype=int), [0, 1, 0, 1], groups)
+
+
+def test_chances_add_up_and_agree_with_predictions(digits) -> None:
+    x, x_test, y, _, owners, owners_test = digits
+    for method in ("fedtm", "clausepool"):
+        fitted = FederatedClassifier(method, rounds=2, settings={"n_clauses": 20, "epochs": 3}, random_state=0)
+        fitted.fit(x, y, groups=owners)
+        chances = fitted.predict_proba(x_test, owners_test)
+        assert np.allclose(chances.sum(axis=1), 1)
+        assert (fitted.classes_[chances.argmax(axis=1)] == fitted.predict(x_test, owners_test)).all()
+
+
+def test_a_client_has_a_score_and_a_model_of_its_own_that_can_be_saved(digits, tmp_path) -> None:
+    import laconic
+
+    x, x_test, y, y_test, owners, owners_test = digits
+    fitted = FederatedClassifier("clausepool", rounds=2, settings={"n_clauses": 20, "epochs": 3}, random_state=0)
+    fitted.fit(x, y, groups=owners)
+    scores = fitted.scores_by_client(x_test, y_test, owners_test)
+    assert set(scores) == {"ann", "bob", "eve"}
+    fitted.client_model("bob").save(tmp_path / "bob.safetensors")
+    mine = owners_test == "bob"
+    predicted = laconic.load(tmp_path / "bob.safetensors").predict(x_test[mine])
+    assert np.mean(predicted == y_test[mine].astype(str)) == scores["bob"]
+
+
+def test_a_budget_is_kept(digits) -> None:
+    x, _, y, _, owners, _ = digits
+    fitted = FederatedClassifier("fedtm", rounds=2, budget="4kB", settings={"epochs": 2}, random_state=0)
+    fitted.fit(x, y, groups=owners)
+    assert fitted.algorithm_.n_clauses < 100
+    assert all(sum(sent.values()) <= 3 * 4000 for sent in fitted.traffic_)
 
 
 def test_groups_must_fit_the_rows_and_be_known_to_predict(digits) -> None:

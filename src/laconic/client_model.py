@@ -15,13 +15,19 @@ from laconic.models.portable import Evidences, PortableModel
 
 if TYPE_CHECKING:
     from laconic.explain.rules import ModelRule
+    from laconic.export.c import CExport
+    from laconic.export.onnx import OnnxExport
     from laconic.models.background import Background
 
 
-class ClientModel(PortableModel):
-    """Of one client: `predict(rows)`, `scores(rows)`, `rules()`, `save(path)`. Rows are as the data set has them.
+class NotInstalled(ImportError, ValueError):
+    """Of an extra; also a ValueError, for the command line ends as it does after anything that cannot be done."""
 
-    Made by Run.client(7), or read from a file by laconic.load.
+
+class ClientModel(PortableModel):
+    """Of one client: `predict`, `scores` and `rules`, `save`, `export_c` and `export_onnx`.
+
+    Rows are as the data set has them. Made by Run.client(7), or read from a file by laconic.load.
     """
 
     @property
@@ -73,6 +79,27 @@ class ClientModel(PortableModel):
         private data; rules() then knows support and precision wherever the file goes.
         """
         write_model(replace(self, evidence=self.find_evidence() if evidence else None), Path(path))
+
+    def export_c(self, path: str | Path, name: str = "model", rows: ArrayLike | None = None) -> CExport:
+        """One C99 header, once it was compiled and found equal on these raw rows; None: on 10,000 random ones."""
+        from laconic.export.c import export_c
+
+        return export_c(self, Path(path), name, rows)
+
+    def export_onnx(self, path: str | Path, rows: ArrayLike | None = None) -> OnnxExport:
+        """A network's graph from raw rows to `label` and `scores`, once onnxruntime gives the same labels on these.
+
+        rows: None: on some hundred random ones.
+        """
+        if self.model.kind not in ("network", "prototypes"):
+            raise ValueError(f"{self!r} is made of Tsetlin Machines, ONNX takes networks; export it as C or as rules")
+        try:
+            from laconic.export.onnx import export_onnx
+        except ImportError as error:
+            raise NotInstalled(
+                f'export_onnx needs {error.name or error}, which is not installed.  pip install "laconic-fl[export]"'
+            ) from error
+        return export_onnx(self, Path(path), rows)
 
     def __repr__(self) -> str:
         about = self.about

@@ -32,9 +32,10 @@ def export_model(
         told = asdict(model.export_onnx(path, rows=rows))
     else:
         write_rules(model, path)
-    written = {"path": str(path), "form": form, "client": model.about.client, "bytes": path.stat().st_size} | told
+    n_bytes = path.stat().st_size
+    written = {"path": str(path), "form": form, "client": model.about.client, "bytes": n_bytes} | told
     details = [f"{key.replace('_', ' ')}: {value}" for key, value in told.items()]
-    return written | {"lines": [f"{path}: {format_bytes(written['bytes'])}, {model!r}", *details]}
+    return written | {"lines": [f"{path}: {format_bytes(n_bytes)}, {model!r}", *details]}
 
 
 def write_rules(model: ClientModel, path: Path) -> None:

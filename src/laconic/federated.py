@@ -1,7 +1,6 @@
 """A federation as a scikit-learn classifier: rows belong to clients, and each client gets a model of its own."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from math import prod
 from typing import Any, Self
 
@@ -13,11 +12,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from laconic import __version__
 from laconic.algorithm import Algorithm, Examples, Task
-from laconic.algorithms import METHODS, check_method, load_method
+from laconic.algorithms import check_method
+from laconic.client_model import ClientModel
 from laconic.data.partition import set_aside
-from laconic.models.preprocessing import Centred
-from laconic.runs.config import gather, list_keys
+from laconic.models.portable import About
+from laconic.models.preprocessing import Centred, from_transformer
+from laconic.runs.budget import keep_budget
+from laconic.runs.config import Config, read_config
+from laconic.runs.keywords import in_python, read_keywords
+from laconic.runs.run import find_conditions
 from laconic.simulation import PlayedRound, simulate
 from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
 
@@ -28,7 +33,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """`fit(X, y, groups=client_of_each_row)`; `predict(X, groups=...)` asks each row's own client.
 
     Without groups there is one client in fit, and in predict all clients vote. `traffic_`: for each round a dict of the
-    bytes sent up, down and between peers.
+    bytes sent up, down and between peers. `client_model(group)` is one client's model, which can be saved and exported.
     """
 
     def __init__(
@@ -37,6 +42,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         rounds: int = 10,
         settings: Mapping[str, Any] | None = None,  # of the method, see `laconic list METHOD`
+        budget: str | None = None,  # most bytes per client and round, up and down together, e.g. "5kB"
         validation: float = 0.1,  # share of a client's rows that it keeps for choosing, not for training
         # a transformer; None for 0/1 data; "auto": as is if 0/1 integers, else thermometer. Networks take none
         booleanizer: Any = "auto",
@@ -47,6 +53,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.rounds = rounds
         self.settings = settings
+        self.budget = budget
         self.validation = validation
         self.booleanizer = booleanizer
         self.n_jobs = n_jobs
@@ -55,28 +62,25 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """X: [n, features], or images [n, height, width] or [n, height, width, channels]; groups: [n]."""
+        config = self._configure()
         rows, labels = self._check(X, y, is_first=True)
         self.classes_, classes = np.unique(labels, return_inverse=True)
-        owners = self._check_groups(groups, len(rows))
-        self.clients_, clients = np.unique(owners, return_inverse=True)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        self.algorithm_ = self._make_method()
-        if self.algorithm_.takes == "bits":
-            self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
-            if self.booleanizer_ is not None:
-                self.booleanizer_.fit(rows)
-        else:  # whatever the values are, a network gets them centred
-            self.booleanizer_ = Centred.fit(rows)
+        self.clients_, clients = np.unique(self._check_groups(groups, len(rows)), return_inverse=True)
+        self.seed_ = int(check_random_state(self.random_state).randint(2**31))
+        self._fit_booleanizer(rows, config.method.takes)
         inputs = self._prepare(rows)
         task = Task(inputs.shape[1:], len(self.classes_), len(self.clients_), self._count_levels(inputs))
+        config = keep_budget(config, task, lambda line: None)
+        self.algorithm_ = config.method
         done = simulate(
-            self.algorithm_,
-            self._deal(inputs, classes, clients, np.random.default_rng(seed)),
-            self.rounds,
-            seed,
+            config.method,
+            self._deal(inputs, classes, clients, np.random.default_rng(self.seed_)),
+            config.rounds,
+            self.seed_,
             task=task,
             workers=effective_n_jobs(self.n_jobs),
-            evaluate_every=self.rounds,
+            conditions=find_conditions(config),
+            evaluate_every=config.rounds,
             on_round=self._tell,
         )
         self.traffic_ = [count_traffic(row) for row in done.rounds]
@@ -84,50 +88,85 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:
-        check_is_fitted(self)
-        bits = self._prepare(self._check(X, is_first=False))
-        if groups is None:
-            votes = np.zeros((len(bits), len(self.classes_)), np.int64)
-            for state in self.states_:
-                votes[np.arange(len(bits)), self.algorithm_.predict(state, bits)] += 1
-            winners: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
-            return winners
-        owners = self._check_groups(groups, len(bits))
-        if strangers := sorted({*owners.tolist()} - {*self.clients_.tolist()}):
-            raise ValueError(f"groups has {strangers[:3]}, who took no part in fit; leave groups out to let all vote")
-        predicted = np.empty(len(bits), np.int64)
-        for client, state in zip(self.clients_, self.states_, strict=True):
-            mine = owners == client
-            if mine.any():
-                predicted[mine] = self.algorithm_.predict(state, bits[mine])
-        own: NDArray[Any] = self.classes_[predicted]
-        return own
+        votes = self._ask(X, groups)
+        winners: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
+        return winners
+
+    def predict_proba(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
+        """[row, class] of each row's own client, or without groups the mean over clients; not calibrated."""
+        return self._ask(X, groups, as_chances=True)
 
     def score(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> float:
         """Share of rows predicted right."""
         return float(np.mean(self.predict(X, groups) == np.asarray(y)))
+
+    def scores_by_client(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> dict[Any, float]:
+        """Share of its own rows that each client predicts right."""
+        is_right, owners = self.predict(X, groups) == np.asarray(y), np.asarray(groups)
+        return {client: float(is_right[owners == client].mean()) for client in np.unique(owners).tolist()}
+
+    def client_model(self, group: Any) -> ClientModel:
+        """Its `save`, `export_c`, `export_onnx` and `rules` take the model of one client further."""
+        check_is_fitted(self)
+        self._check_known(np.array([group]))
+        client = int(np.flatnonzero(self.clients_ == group)[0])
+        features = tuple(map(str, getattr(self, "feature_names_in_", ())))
+        about = About(
+            classes=tuple(map(str, self.classes_.tolist())),
+            features=features,
+            input_shape=self.input_shape_ or (self.n_features_in_,),
+            method=self.algorithm_.name or type(self.algorithm_).__name__,
+            client=client,
+            name=str(group),
+            data="",
+            seed=self.seed_,
+            rounds=self.rounds,
+            laconic=__version__,
+            git=None,
+            run="",
+        )
+        model = self.algorithm_.personal_model(self.states_[client])
+        return ClientModel(model, from_transformer(self.booleanizer_), about)
 
     # ---------------------------------------------------------------- pieces
     def _tell(self, row: PlayedRound) -> None:
         if self.on_round is not None:
             self.on_round(row.round, count_traffic(row))
 
-    def _make_method(self) -> Algorithm:
-        settings, method = dict(self.settings or {}), self._find_method()
-        known = [key.removeprefix("method.") for key in list_keys("method", method)]
-        if strangers := sorted(settings.keys() - {*known, *(f.name for f in fields(method))}):
-            raise ValueError(f"settings has {', '.join(strangers)}; {method.__name__} has {', '.join(known)}")
-        return method(**gather(method, settings))
+    def _configure(self) -> Config:
+        """The command line's checks, on what it calls the same."""
+        own = check_method(self.method, self.method.__qualname__) if isinstance(self.method, type) else None
+        name = self.method if isinstance(self.method, str) else "fedtm"
+        words = {"rounds": self.rounds, "budget": self.budget, "validation": self.validation}
+        with in_python():
+            given = read_keywords([name] if own is None else [], words, self.settings)
+            return read_config(None, [f"method.name={name}", *given], own)
 
-    def _find_method(self) -> type[Algorithm]:
-        if isinstance(self.method, type):
-            return check_method(self.method, self.method.__qualname__)
-        try:
-            return load_method(self.method)
-        except KeyError:
-            raise ValueError(
-                f"method is {self.method!r}; there are {', '.join(METHODS)}, or give a class of your own"
-            ) from None
+    def _fit_booleanizer(self, rows: NDArray[Any], takes: str) -> None:
+        if takes == "values":  # whatever the values are, a network gets them centred
+            self.booleanizer_ = Centred.fit(rows)
+            return
+        self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
+        if self.booleanizer_ is not None:
+            self.booleanizer_.fit(rows)
+
+    def _ask(self, X: ArrayLike, groups: ArrayLike | None, *, as_chances: bool = False) -> NDArray[np.float64]:
+        """[row, class] chances, or votes: one for each row, or without groups one of every client."""
+        check_is_fitted(self)
+        inputs = self._prepare(self._check(X, is_first=False))
+        owners = None if groups is None else self._check_groups(groups, len(inputs))
+        if owners is not None:
+            self._check_known(owners)
+        votes = np.zeros((len(inputs), len(self.classes_)))
+        for client, state in zip(self.clients_, self.states_, strict=True):
+            mine = np.flatnonzero(np.ones(len(inputs), np.bool_) if owners is None else owners == client)
+            if not len(mine):
+                continue
+            if as_chances:
+                votes[mine] += self.algorithm_.personal_model(state).chances(inputs[mine])
+            else:
+                votes[mine, self.algorithm_.predict(state, inputs[mine])] += 1
+        return votes / len(self.clients_) if owners is None else votes
 
     def _check(self, X: Any, y: Any = "no_validation", *, is_first: bool) -> Any:
         """Rows in their own shape, and y if given."""
@@ -148,10 +187,21 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _check_groups(self, groups: ArrayLike | None, n_rows: int) -> NDArray[Any]:
-        owners = np.zeros(n_rows, np.int64) if groups is None else column_or_1d(groups)
+        if groups is None:
+            return np.zeros(n_rows, np.int64)
+        if np.ndim(groups) == 0:
+            raise ValueError(f"groups is {groups!r}; the client of each of {n_rows} rows was expected")
+        owners = np.asarray(column_or_1d(groups))
         if len(owners) != n_rows:
             raise ValueError(f"groups has {len(owners)} entries for {n_rows} rows; name the client of each row")
-        return np.asarray(owners)
+        for row, owner in enumerate(owners.tolist()):
+            if owner is None or owner != owner:  # NaN
+                raise ValueError(f"groups has {owner} in row {row}; name its client or drop the row")
+        return owners if owners.dtype.kind != "O" else owners.astype(np.str_)
+
+    def _check_known(self, owners: NDArray[Any]) -> None:
+        if strangers := sorted({*owners.tolist()} - {*self.clients_.tolist()}):
+            raise ValueError(f"groups has {strangers[:3]}, who took no part in fit; leave groups out to let all vote")
 
     def _prepare(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.booleanizer_ is None else np.asarray(self.booleanizer_.transform(rows))

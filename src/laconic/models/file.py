@@ -50,18 +50,19 @@ class StoredMachine:
     coalesced: bool
     voters: NDArray[np.uint8]  # an encoded message
     rivalry: NDArray[np.float64] | None
+    fuzzy: tm.Fuzzy | None
 
 
 def store_machine(machine: tm.Machine) -> StoredMachine:
     voters = np.frombuffer(encode(Voters(tm.include_bits(machine), machine.weights)), np.uint8)
-    return StoredMachine(machine.shape, machine.threshold, machine.coalesced, voters, machine.rivalry)
+    return StoredMachine(machine.shape, machine.threshold, machine.coalesced, voters, machine.rivalry, machine.fuzzy)
 
 
 def restore_machine(stored: StoredMachine) -> tm.Machine:
     try:
         voters = decode(Voters, stored.voters.tobytes())
         n_classes, n_clauses = voters.weights.shape
-        machine = tm.build(stored.shape, n_classes, n_clauses, threshold=stored.threshold)
+        machine = tm.build(stored.shape, n_classes, n_clauses, threshold=stored.threshold, fuzzy=stored.fuzzy)
     except WireError as error:
         raise ValueError(f"its clauses cannot be read: {error}") from error
     machine.coalesced, machine.states = stored.coalesced, machine.states[: len(voters.includes)].copy()

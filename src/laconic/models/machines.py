@@ -22,6 +22,11 @@ class Ballot(PersonalModel):
     machine: tm.Machine
     among: NDArray[np.bool_] | None = None  # [class] those that may be chosen; None: all
 
+    @property
+    def unit(self) -> float:
+        """A class as sure as training makes it is e² times as likely as one that nothing speaks for."""
+        return self.machine.threshold / 2
+
     def scores(self, x: NDArray[np.uint8]) -> Scores:
         return only(tm.class_sums(self.machine, x), self.among)
 

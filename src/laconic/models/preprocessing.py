@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.tsetlin.booleanize import AdaptiveGaussianThreshold, Bit, QuantileThermometer
-from laconic.tsetlin.booleanize import Thermometer as ThermometerTransformer
+from laconic.tsetlin import booleanize
+from laconic.tsetlin.booleanize import Bit
 from laconic.tsetlin.rules import Flag
 
 Rows = NDArray[Any]  # [example, ...] as the data set has them
@@ -91,7 +91,7 @@ class Adaptive(Preprocessing):
         return cls(int(window), offset)
 
     def transform(self, rows: Rows) -> NDArray[np.uint8]:
-        return AdaptiveGaussianThreshold(self.window, self.offset).transform(rows)
+        return booleanize.AdaptiveGaussianThreshold(self.window, self.offset).transform(rows)
 
     def describe(self, name: str, column: int = 0) -> list[Bit]:
         return [Bit(f"{name} minus its {self.window}x{self.window} mean", -math.ceil(self.offset))]
@@ -111,7 +111,7 @@ class Thermometer(Preprocessing):
         return cls(int(levels), top)
 
     def transform(self, rows: Rows) -> NDArray[np.uint8]:
-        return ThermometerTransformer(self.n_levels, self.top).transform(rows)
+        return booleanize.Thermometer(self.n_levels, self.top).transform(rows)
 
     @property
     def levels(self) -> int:
@@ -119,7 +119,7 @@ class Thermometer(Preprocessing):
 
     @property
     def thresholds(self) -> list[float]:
-        return ThermometerTransformer(self.n_levels, self.top).list_thresholds()
+        return booleanize.Thermometer(self.n_levels, self.top).list_thresholds()
 
     def describe(self, name: str, column: int = 0) -> list[Bit]:
         return [Bit(name, threshold) for threshold in self.thresholds]
@@ -135,7 +135,7 @@ class Quantiles(Preprocessing):
 
     @classmethod
     def fit(cls, rows: Rows, levels: float = 4) -> Self:
-        fitted = QuantileThermometer(int(levels)).fit(rows)
+        fitted = booleanize.QuantileThermometer(int(levels)).fit(rows)
         return cls(tuple(tuple(column) for column in fitted.thresholds_))
 
     def transform(self, rows: Rows) -> NDArray[np.uint8]:
@@ -217,6 +217,27 @@ KINDS: dict[str, type[Preprocessing]] = {
     cls.kind: cls for cls in (Unchanged, Threshold, Adaptive, Thermometer, Quantiles, PlaceQuantiles, Centred, Pixels)
 }
 BIT_RULES = ("none", "threshold", "adaptive", "thermometer", "quantile")
+
+
+def from_transformer(given: Any) -> Preprocessing:
+    """What a fitted booleanizer of laconic's does, as plain data; ValueError for any other transformer."""
+    match given:
+        case None:
+            return Unchanged()
+        case Preprocessing():
+            return given
+        case booleanize.Threshold():
+            return Threshold(float(given.above))
+        case booleanize.AdaptiveGaussianThreshold():
+            return Adaptive(given.window, float(given.offset))
+        case booleanize.Thermometer():
+            return Thermometer(given.levels, float(given.top))
+        case booleanize.QuantileThermometer():
+            return Quantiles(tuple(tuple(column) for column in given.thresholds_))
+    raise ValueError(
+        f"booleanizer is a {type(given).__name__}, which no model file can hold; one of laconic.tsetlin.booleanize was "
+        "expected"
+    )
 
 
 def fit_bits(rule: str, rows: Rows) -> Preprocessing:

@@ -279,6 +279,21 @@ def show_letters(run: Run) -> str:
     return show_table(Cells(("Way", "Coded", "Flower's messages", "Ratio"), rows, title))
 
 
+def show_sockets(run: Run) -> str:
+    """What crossed the wire of a run on real nodes, beside what was coded and what papers would count."""
+    if not run.sockets:
+        return ""
+    kinds = {"exchange": "Its messages", "connect": "Connecting", "idle": "Staying connected"}
+    ways = (("Up", "up", run.upload_bytes), ("Down", "down", run.download_bytes))
+    rows = []
+    for way, name, coded in ways:
+        paper = sum(getattr(row, f"paper_{name}load_bytes") for row in run.rounds)
+        sent = [getattr(run.sockets.get(kind, (0, 0)), f"{name}_bytes", 0) for kind in kinds]
+        rows.append((way, *map(format_bytes, (paper, coded, *sent, sum(sent)))))
+    title = "On the sockets of the nodes, TLS included, as they told; peers’ messages go up at one and down at another"
+    return show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+
+
 def show_run(name: str, run: Run, *, is_open: bool) -> str:
     settings = Cells(("Setting", "Value"), [*flatten(run.config).items()], "Configuration")
     environment = {key: NONE if value is None else str(value) for key, value in asdict(run.env).items()}
@@ -290,6 +305,6 @@ def show_run(name: str, run: Run, *, is_open: bool) -> str:
         f"<p>Folder <code>{escape(run.folder.name)}</code>. To repeat it:</p>"
         f'<p class="command"><code>{escape(run.env.command)}</code>'
         f'<button type="button" class="copy">Copy</button></p>'
-        f"{show_letters(run)}"
+        f"{show_letters(run)}{show_sockets(run)}"
         f'<div class="pair">{show_table(settings)}{show_table(machine)}</div></details>'
     )

@@ -79,6 +79,7 @@ class Config:
     budget: str = ""  # most bytes per client and round, up and down together, e.g. "10kB"; "": no limit
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last is always evaluated
     checkpoint_every: int = 1  # rounds from one checkpoint to the next
+    renew_statistics: bool = False  # before a test, batch normalisation looks at a client's own training examples
     method_name: str = "fedtm"
     method: Algorithm
     data: DataSettings = field(default_factory=DataSettings)
@@ -93,6 +94,10 @@ class Config:
                 parse_bytes(self.budget)
             except ValueError as error:
                 raise ValueError(f"budget = {error}") from None
+        if self.renew_statistics and self.method.takes == "bits":
+            raise ValueError(
+                f"renew_statistics = true is for networks; {self.method_name} has no batch normalisation.  Leave it out"
+            )
         self.method.check_averaging(self.fleet.averaging)
 
 
@@ -100,8 +105,8 @@ TOP_KEYS = tuple(f.name for f in fields(Config) if f.name not in ("method_name",
 SECTIONS = ("method", "data", "fleet")
 
 
-def read_config(path: Path | None, settings: Sequence[str] = ()) -> Config:
-    """The file, `key=value` settings above it, defaults below.
+def read_config(path: Path | None, settings: Sequence[str] = (), own_method: type[Algorithm] | None = None) -> Config:
+    """The file, `key=value` settings above it, defaults below. own_method: a class at hand, whatever it is called.
 
     Keys of a [method] that names its method belong to that one: settings that switch to another leave them behind.
     """
@@ -117,7 +122,7 @@ def read_config(path: Path | None, settings: Sequence[str] = ()) -> Config:
     name = convert_given("method.name", str, named)
     classes: dict[str, type[Any]] = {
         "": Config,
-        "method": find_method(name, named.where),
+        "method": own_method or find_method(name, named.where),
         "data": DataSettings,
         "fleet": FleetSettings,
     }

@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.tsetlin.machine import Machine, include_bits
-from laconic.tsetlin.rules import patch_places
+from laconic.tsetlin.rules import best_places, patch_places
 
 # blue, pale yellow and red are told apart with any colour vision; grey leaves a value open, black admits none
 LOW, MIDDLE, HIGH = (np.array(rgb) for rgb in ((33, 102, 172), (255, 255, 191), (178, 24, 43)))
@@ -17,7 +18,10 @@ ANY, NONE, COVERED, PAPER = 220, 0, 90, 255
 
 
 def wanted_values(machine: Machine, bank: int, clause: int) -> NDArray[np.float64]:
-    """[row, column, channel]: middle of the values 0..1 a clause accepts; nan where all are, inf where none is."""
+    """[row, column, channel]: middle of the values 0..1 a clause accepts; nan where all are, inf where none is.
+
+    A fuzzy clause may want more than can be; what is between its wishes is then the middle.
+    """
     shape = machine.shape
     if shape.height * shape.width == 1:
         raise ValueError("a flat machine's clauses have no picture; train on images with patch=(height, width)")
@@ -28,17 +32,18 @@ def wanted_values(machine: Machine, bank: int, clause: int) -> NDArray[np.float6
     high = np.where(negates[: shape.n_pixels].reshape(size), level, shape.levels).min(-1)
     values: NDArray[np.float64] = (low + high) / (2 * shape.levels)
     values[(low == 0) & (high == shape.levels)] = np.nan
-    values[low > high] = np.inf
+    if machine.fuzzy is None:
+        values[low > high] = np.inf
     return values
 
 
 def match_map(machine: Machine, bank: int, clause: int) -> NDArray[np.bool_]:
-    """[row, column] of the image: may the clause's patch cover it."""
-    shape = machine.shape
-    rows, columns = patch_places(shape, include_bits(machine)[bank, clause])
+    """[row, column] of the image: may the clause's patch cover it; of a fuzzy clause, does it do so best."""
+    shape, include = machine.shape, include_bits(machine)[bank, clause]
+    rows, columns = patch_places(shape, include) if machine.fuzzy is None else best_places(shape, include)
     covered = np.zeros((shape.height, shape.width), np.bool_)
-    if rows and columns:
-        covered[rows[0] : rows[-1] + shape.patch_height, columns[0] : columns[-1] + shape.patch_width] = True
+    for row, column in product(rows, columns):
+        covered[row : row + shape.patch_height, column : column + shape.patch_width] = True
     return covered
 
 

@@ -1,4 +1,8 @@
-"""Reads a machine's clauses as rules in the words of the user's features."""
+"""Reads a machine's clauses as rules in the words of the user's features.
+
+Of a fuzzy clause every literal counts by itself: nothing is merged, but a literal and its negation, of which one always
+fails, are left out, and one failure less is borne.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +40,8 @@ class Rule:
     bank: int
     clause: int
     votes: tuple[tuple[Any, float], ...]  # (class label, what it adds to it), strongest first
-    literals: tuple[str, ...]  # all must hold
+    literals: tuple[str, ...]
+    n_needed: int  # how many of them must hold; each one more adds the weight once more
     place: str  # where in the image the patch may lie; empty for flat machines
     support: float  # share of examples on which it fires; nan if none were counted
     precision: float  # share of those that are (against: are not) of the class it speaks of; nan if it never fires
@@ -56,14 +61,21 @@ class Rule:
     @property
     def condition(self) -> str:
         condition = " AND ".join(self.literals) or "anything"
+        if self.is_fuzzy:
+            condition = f"at least {self.n_needed} of these {len(self.literals)}: {', '.join(self.literals)}"
         return f"{self.place}: {condition}" if self.place else condition
 
+    @property
+    def is_fuzzy(self) -> bool:
+        return self.n_needed < len(self.literals)
+
     def __str__(self) -> str:
-        counted = [] if isnan(self.support) else [f"support {self.support:.2f}", f"precision {self.precision:.2f}"]
+        facts = [f"again for each beyond {self.n_needed}"] if self.is_fuzzy else []
+        facts += [] if isnan(self.support) else [f"support {self.support:.2f}", f"precision {self.precision:.2f}"]
         if len(self.votes) == 1:
-            verdict, facts = f"{'' if self.is_for else 'NOT '}{self.label}", [f"weight {self.weight:g}", *counted]
+            verdict, facts = f"{'' if self.is_for else 'NOT '}{self.label}", [f"weight {self.weight:g}", *facts]
         else:
-            verdict, facts = ", ".join(f"{label} {vote:+.4g}" for label, vote in self.votes), counted
+            verdict = ", ".join(f"{label} {vote:+.4g}" for label, vote in self.votes)
         return f"IF {self.condition} THEN {verdict}" + (f" ({', '.join(facts)})" if facts else "")
 
 
@@ -108,6 +120,19 @@ def patch_places(shape: Shape, include: NDArray[np.bool_]) -> tuple[range, range
     return places[0], places[1]
 
 
+def best_places(shape: Shape, include: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Rows and columns of the patch's top left corner where fewest of a clause's position literals fail."""
+    includes, negates = np.split(include, 2)
+    places, start = [], shape.n_pixels
+    for n_places in (shape.n_rows, shape.n_columns):
+        above = np.arange(n_places)[:, None] > np.arange(n_places - 1)  # [place, literal] it holds there
+        wanted, unwanted = (side[start : start + n_places - 1] for side in (includes, negates))
+        n_failing = (wanted & ~above).sum(axis=1) + (unwanted & above).sum(axis=1)
+        places.append(np.flatnonzero(n_failing == n_failing.min()))
+        start += n_places - 1
+    return places
+
+
 def read_literals(bits: Sequence[Bit], include: NDArray[np.bool_]) -> tuple[str, ...] | None:
     """Included patch bits [literal] as text, nested thresholds merged; None if they contradict each other."""
     includes, negates = (side[: len(bits)] for side in np.split(include, 2))
@@ -118,6 +143,14 @@ def read_literals(bits: Sequence[Bit], include: NDArray[np.bool_]) -> tuple[str,
         return None
     features = dict.fromkeys(bit.feature for bit in compress(bits, includes | negates))
     return tuple(_word(low.get(feature), high.get(feature)) for feature in features)
+
+
+def list_literals(bits: Sequence[Bit], include: NDArray[np.bool_]) -> tuple[tuple[str, ...], int]:
+    """Included literals as text, one by one, and how many pairs that contradict each other were left out."""
+    includes, negates = np.split(include, 2)
+    both = includes & negates
+    true, false = compress(bits, includes & ~both), compress(bits, negates & ~both)
+    return (*map(str, true), *(bit.negated for bit in false)), int(np.count_nonzero(both))
 
 
 _threshold = attrgetter("threshold")
@@ -154,16 +187,15 @@ def read_rules(
     votes [bank, clause, class]: what clauses say where that is not the machine's votes. least [bank, clause]: on how
     many patches they must hold to fire; None: on one.
     """
-    shape, includes = machine.shape, include_bits(machine)
+    includes = include_bits(machine)
     votes = votes_by_class(machine) if votes is None else votes
     rules = list[tuple[int, Rule]]()
     for bank, clause in np.ndindex(*includes.shape[:2]):
         said = [(int(c), votes[bank, clause, c].item()) for c in np.flatnonzero(votes[bank, clause])]
-        if not said or not includes[bank, clause].any():
-            continue
-        rows, columns = patch_places(shape, includes[bank, clause])
-        literals = read_literals(bits, includes[bank, clause])
-        if not rows or not columns or literals is None:
+        condition = _read_condition(
+            machine, bits, includes[bank, clause], 1 if least is None else int(least[bank, clause])
+        )
+        if condition is None or not said:
             continue
         said.sort(key=lambda vote: -abs(vote[1]))
         fired, right = (0, 0) if evidence is None else (evidence.fired[bank, clause], evidence.right[bank, clause])
@@ -171,10 +203,34 @@ def read_rules(
             bank=bank,
             clause=clause,
             votes=tuple((labels[c], vote) for c, vote in said),
-            literals=literals,
-            place=describe_place(shape, rows, columns, 1 if least is None else int(least[bank, clause])),
             support=nan if evidence is None else float(fired / max(evidence.n_examples, 1)),
             precision=float(right / fired) if fired else nan,
+            **condition,
         )
         rules.append((said[0][0], rule))
     return [rule for _, rule in sorted(rules, key=lambda entry: (entry[0], -entry[1].weight))]
+
+
+def _read_condition(
+    machine: Machine, bits: Sequence[Bit], include: NDArray[np.bool_], least: int
+) -> dict[str, Any] | None:
+    """What must hold, as fields of a rule; None if nothing must, or nothing can. least: on how many patches."""
+    shape = machine.shape
+    if not include.any():
+        return None
+    if machine.fuzzy is not None:
+        texts, n_pairs = list_literals([*bits, *_name_positions(shape)], include)
+        n_borne = min(machine.fuzzy.failures, int(np.count_nonzero(include))) - 1 - n_pairs
+        place = "" if shape.is_flat else "on some patch" if least == 1 else f"on at least {least} patches"
+        return {"literals": texts, "n_needed": max(len(texts) - n_borne, 0), "place": place} if n_borne >= 0 else None
+    rows, columns = patch_places(shape, include)
+    literals = read_literals(bits, include)
+    if not rows or not columns or literals is None:
+        return None
+    return {"literals": literals, "n_needed": len(literals), "place": describe_place(shape, rows, columns, least)}
+
+
+def _name_positions(shape: Shape) -> list[Bit]:
+    """The features of a patch that tell where it lies."""
+    places = {"patch row": shape.n_rows, "patch column": shape.n_columns}
+    return [Bit(name, float(k)) for name, n_places in places.items() for k in range(n_places - 1)]
