@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))  # the browser
 CASES = {
     "fedtm": ["fedtm"],
     "patches": ["fedtm", "method.patch=3"],
+    "fuzzy": ["fedtm", "method.fuzzy=[3,8]"],
     "turned": ["fedtm", "data.shift=turned"],
     "cs-pfedtm": ["cs-pfedtm", "method.n_shared=4"],
     "by-samples": ["cs-pfedtm", "method.n_shared=4", "method.normaliser=sample"],
@@ -25,7 +26,7 @@ CASES = {
     "fedproto": ["fedproto", "method.ppa=false"],
 }
 NETWORKS = ("fedpurin", "fedavg", "fedproto")
-VOTING = ("fedtm", "patches", "turned", "cs-pfedtm", "by-samples")  # by whole clauses, without a head
+VOTING = ("fedtm", "patches", "fuzzy", "turned", "cs-pfedtm", "by-samples")  # by whole clauses, without a head
 MACHINES = tuple(case for case in CASES if case not in NETWORKS)
 
 

@@ -45,6 +45,11 @@ def test_clauses_come_by_how_much_they_say(case, runs) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_a_fuzzy_clause_may_speak_several_times(runs) -> None:
+    found = explain_client(read_client(runs["fuzzy"], 0), runs["fuzzy"], row=0).row
+    assert {1.0, 2.0, 3.0} >= {voice.speaks for voice in found.voices} > {1.0}
+
+
 def test_a_test_row_of_a_run_has_its_class_beside_it(runs) -> None:
     model = read_client(runs["fedtm"], 1)
     _, labels = read_examples(runs["fedtm"], 1, "test")

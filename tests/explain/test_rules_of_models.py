@@ -123,6 +123,11 @@ def test_clauses_of_images_are_worded_by_pixels_and_places(runs) -> None:
     assert "pixel(7,7)" in "\n".join(map(str, read_client(runs["fedtm"], 0).rules()))
 
 
+def test_a_fuzzy_clause_says_how_many_of_its_conditions_it_needs(runs) -> None:
+    rules = read_client(runs["fuzzy"], 0).rules()
+    assert any(re.match(r"at least \d of these \d+: ", rule.condition) for rule in rules)
+
+
 def test_a_clause_under_a_head_fires_where_it_speaks_above_its_middle(runs) -> None:
     model = read_client(runs["pooled-patches"], 0)
     x = model.read(read_examples(runs["pooled-patches"], 0, "train")[0])

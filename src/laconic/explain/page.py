@@ -21,7 +21,6 @@ from laconic.explain.words import (
     WHAT_IS_CRITICAL,
     begin,
     count,
-    format_amount,
     format_critical,
     format_share,
     format_sum,
@@ -32,6 +31,7 @@ from laconic.explain.words import (
     word_parts,
     word_spoken,
     word_verdict,
+    word_voice,
 )
 from laconic.files import write_atomically
 from laconic.pages import read_style, show_section
@@ -178,9 +178,7 @@ def show_sums(row: RowExplanation) -> str:
 
 
 def show_voice(found: Explanation, voice: Voice) -> str:
-    how_far = "" if voice.speaks == 1 else f" · speaks {format_amount(voice.speaks)}"
-    origin = (word_origin(voice.rule) + how_far).removeprefix(" · ")
-    return show_rule(found, voice.rule, word_amounts(voice.amounts, found.label), origin)
+    return show_rule(found, voice.rule, word_amounts(voice.amounts, found.label), word_voice(voice))
 
 
 # ---------------------------------------------------------------- a network, and where a model comes from

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from laconic.explain.explanation import Explanation, pick_top, pick_voices
 from laconic.explain.parts import CLAUSES
-from laconic.explain.row import RowExplanation, Voice
+from laconic.explain.row import RowExplanation
 from laconic.explain.rules import ModelRule
 from laconic.explain.words import (
     WHAT_IS_CRITICAL,
@@ -24,6 +24,7 @@ from laconic.explain.words import (
     word_parts,
     word_spoken,
     word_verdict,
+    word_voice,
 )
 from laconic.tsetlin.picture import set_side_by_side, text_panels
 
@@ -112,11 +113,14 @@ def tell_row(found: Explanation, row: RowExplanation, width: int, top: int) -> I
     yield from ("", *fold(f"{word_spoken(voices, found.label)}. Those that said most:", width))
     if found.draws():
         yield from fold(HOW_TO_READ, width)
-        blocks = [(v.rule, word_amounts(v.amounts, found.label).split(", ")[:2] + tell_origin(v)) for v in voices[:top]]
+        blocks = [
+            (v.rule, word_amounts(v.amounts, found.label).split(", ")[:2] + word_voice(v).split(" · "))
+            for v in voices[:top]
+        ]
         yield from draw_rules(found, blocks, width)
     if not found.draws() or found.label is not None:
         for voice in voices[:top]:
-            said = [word_amounts(voice.amounts, found.label), *tell_origin(voice)]
+            said = [word_amounts(voice.amounts, found.label), word_voice(voice)]
             yield from fold(" · ".join(filter(None, said)), width, "  ")
             yield from fold(f"IF {voice.rule.condition}", width, "      ")
 
@@ -131,10 +135,6 @@ def tell_sums(row: RowExplanation) -> Iterator[str]:
     yield from align(table)
     if len(order) > MOST_CLASSES:
         yield f"  and {len(order) - MOST_CLASSES} more, of lower scores"
-
-
-def tell_origin(voice: Voice) -> list[str]:
-    return [word_origin(voice.rule), *([] if voice.speaks == 1 else [f"speaks {format_amount(voice.speaks)}"])]
 
 
 # ---------------------------------------------------------------- a network

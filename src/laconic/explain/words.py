@@ -74,6 +74,12 @@ def word_parts(found: Explanation) -> str:
     return f"{total}: {parts}"
 
 
+def word_voice(voice: Voice) -> str:
+    """Where a clause is from, and how far it speaks where that is not once and for all."""
+    how_far = f"{voice.speaks:g} times" if voice.speaks > 1 else f"speaks {format_amount(voice.speaks)}"
+    return " · ".join(filter(None, [word_origin(voice.rule), "" if voice.speaks == 1 else how_far]))
+
+
 def word_verdict(row: RowExplanation) -> str:
     if row.label is None:
         return f"Row {row.row}: {row.predicted} is predicted"
