@@ -19,13 +19,19 @@ ENDINGS = {"model": ".safetensors", "c": ".h", "onnx": ".onnx", "rules": ".json"
 
 
 def export_model(
-    model: ClientModel, form: str, out: Path | None, *, name: str = "model", rows: NDArray[Any] | None = None
+    model: ClientModel,
+    form: str,
+    out: Path | None,
+    *,
+    name: str = "model",
+    rows: NDArray[Any] | None = None,
+    evidence: bool = True,
 ) -> dict[str, Any]:
     """rows: raw ones, to compare what is written with. `lines` of what comes back are for people."""
     path = out or Path(f"{model.about.method}-client-{model.about.client}{ENDINGS[form]}")
     told: dict[str, Any] = {}
     if form == "model":
-        model.save(path)
+        model.save(path, evidence=evidence)
     elif form == "c":
         told = asdict(model.export_c(path, name=name, rows=rows))
     elif form == "onnx":

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from browser import browse
 
+import laconic
 from conftest import CASES
 from laconic.explain.page import build_page
 from laconic.explain.text import as_text
@@ -85,6 +86,16 @@ def test_json_has_all_rules_and_the_row(runs) -> None:
     assert len(told["rules"]) == len(read_client(runs["cs-pfedtm"], 0).rules())
     assert {"part", "votes", "literals", "support", "precision", "text"} <= told["rules"][0].keys()
     assert set(told["row"]["sums"]) == {"private", "shared"}
+
+
+def test_export_leaves_counts_of_private_examples_out_if_told_to(runs, tmp_path: Path) -> None:
+    command = ["export", str(runs["fedtm"]), "--client", "0", "-o"]
+    (with_counts, without), _ = in_turn(
+        [*command, str(tmp_path / "with.safetensors")], [*command, str(tmp_path / "not.safetensors"), "--no-evidence"]
+    )
+    assert (with_counts.code, without.code) == (0, 0)
+    assert laconic.load(tmp_path / "with.safetensors").evidence
+    assert laconic.load(tmp_path / "not.safetensors").evidence is None
 
 
 # ---------------------------------------------------------------- refused
