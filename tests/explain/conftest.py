@@ -20,14 +20,17 @@ CASES = {
     "by-samples": ["cs-pfedtm", "method.n_shared=4", "method.normaliser=sample"],
     "clausepool": ["clausepool"],
     "pooled-patches": ["clausepool", "method.patch=3"],
+    "seeded": ["clausepool", "method.n_seed=40", "method.own_seed=true"],
+    "seeded-alone": ["clausepool", "method.own_seed=true", "method.share=false"],
     "alone": ["clausepool", "method.share=false"],
+    "seedhead": ["seedhead"],
     "fedpurin": ["fedpurin"],
     "fedavg": ["fedavg"],
     "fedproto": ["fedproto", "method.ppa=false"],
 }
 NETWORKS = ("fedpurin", "fedavg", "fedproto")
 VOTING = ("fedtm", "patches", "fuzzy", "turned", "cs-pfedtm", "by-samples")  # by whole clauses, without a head
-MACHINES = tuple(case for case in CASES if case not in NETWORKS)
+MACHINES = tuple(case for case in CASES if case not in (*NETWORKS, "seedhead"))
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +38,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     home = tmp_path_factory.mktemp("explained")
     data = make_data(home, TWO_EACH)
     for name, (method, *settings) in CASES.items():
-        larger = [] if name in NETWORKS else ["method.n_clauses=20", "method.epochs=5"]  # clauses that fire
+        larger = [] if name not in MACHINES else ["method.n_clauses=20", "method.epochs=5"]  # clauses that fire
         run(configure(method, "local", data, *larger, *settings), home / name)
     return {name: home / name for name in CASES}
 

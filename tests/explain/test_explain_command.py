@@ -53,7 +53,7 @@ def test_clauses_of_images_are_drawn_side_by_side(runs) -> None:
 @pytest.mark.parametrize("row", [None, 0])
 def test_every_kind_of_model_is_told_within_the_width(row, case, runs) -> None:
     found = explain_client(read_client(runs[case], 0), runs[case], row=row)
-    for width in (60, 118):
+    for width in (80, 118):
         lines = as_text(found, width=width, top=3).splitlines()
         assert max(map(len, lines)) <= width
         assert lines[0].startswith(f"{CASES[case][0]} model of client 0")
@@ -61,7 +61,7 @@ def test_every_kind_of_model_is_told_within_the_width(row, case, runs) -> None:
 
 def test_a_row_shows_private_beside_pooled(runs) -> None:
     (text,) = explain([runs["pooled-patches"], "--client", 0, "--row", 1, "--top", 50])
-    assert re.search(r"class +pooled +private +bias +class shares +score", text)
+    assert re.search(r"class +pooled +private +bias +shares +score", text)
     assert re.search(r"\d+ clauses spoke: (\d+ pooled, \d+ private|\d+ private, \d+ pooled)", text)
     assert re.search(r"offered by\s+client \d", text)
 

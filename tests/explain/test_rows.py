@@ -11,7 +11,7 @@ from laconic.explaining import explain_client
 from laconic.runs.client_models import read_client, read_examples
 
 
-@pytest.mark.parametrize("case", MACHINES)
+@pytest.mark.parametrize("case", [*MACHINES, "seedhead"])
 def test_sums_come_to_the_scores(case, runs) -> None:
     model = read_client(runs[case], 1)
     rows, _ = read_examples(runs[case], 1, "test")

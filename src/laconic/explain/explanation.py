@@ -16,6 +16,7 @@ from laconic.explain.rules import ModelRule, list_rules
 from laconic.models.background import Background
 from laconic.models.machines import ClauseHeads
 from laconic.models.portable import Evidences, PortableModel
+from laconic.models.seeds import SeededHeads
 from laconic.tsetlin import Machine
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ KINDS = {
     "ballot": "the votes of one Tsetlin Machine decide",
     "composite": "the votes of two Tsetlin Machines decide together, each divided by how far they spread",
     "clause-heads": "linear heads on clauses decide; a clause speaks from -1 to 1, the more often it holds",
+    "seed-head": "a linear head on features made from a seed decides",
+    "seeded-heads": "linear heads decide, on clauses and on features made from a seed; a clause speaks from -1 to 1, "
+    "the more often it holds",
     "network": "the largest logit of a neural network decides",
     "prototypes": "the class decides whose target is nearest to the features of a neural network",
 }
@@ -52,8 +56,9 @@ class Explanation:
         rounds = f"{about.rounds} round{'s' if about.rounds != 1 else ''}"
         more = f"; its images are turned by {about.turns} quarters to the left" if about.turns else ""
         model = self.portable.model
-        if isinstance(model, ClauseHeads) and model.pooled is not None:
-            more += f"; what private clauses say counts {model.blend:g} times"
+        heads = model.heads if isinstance(model, SeededHeads) else model
+        if isinstance(heads, ClauseHeads) and heads.pooled is not None:
+            more += f"; beside the pool, what the client's own say counts {heads.blend:g} times"
         return f"{rounds}, seed {about.seed}; {KINDS[model.kind]}{more}."
 
     def by_class(self) -> dict[str, list[ModelRule]]:

@@ -26,9 +26,8 @@ from laconic.explain.words import (
     format_sum,
     list_sums,
     word_amounts,
-    word_evidence,
     word_origin,
-    word_parts,
+    word_reading,
     word_spoken,
     word_verdict,
     word_voice,
@@ -69,7 +68,7 @@ def build_page(found: Explanation, *, top: int) -> str:
 
 # ---------------------------------------------------------------- rules
 def show_reading(found: Explanation) -> str:
-    text = f'<p class="lead">{escape(word_parts(found))}. {escape(word_evidence(found))}</p>'
+    text = f'<p class="lead">{escape(word_reading(found))}</p>'
     return text + (show_legend(found) if found.draws() and found.row is None else "")
 
 

@@ -19,9 +19,8 @@ from laconic.explain.words import (
     format_sum,
     list_sums,
     word_amounts,
-    word_evidence,
     word_origin,
-    word_parts,
+    word_reading,
     word_spoken,
     word_verdict,
     word_voice,
@@ -41,7 +40,7 @@ def as_text(found: Explanation, *, width: int, top: int) -> str:
     elif found.anatomy is None:
         lines += ["", *tell_layers(found, width)]
     else:
-        lines += [*fold(f"{word_parts(found)}. {word_evidence(found)}", width), *tell_rules(found, width, top)]
+        lines += [*fold(word_reading(found), width), *tell_rules(found, width, top)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -160,9 +159,13 @@ def tell_layers(found: Explanation, width: int) -> Iterator[str]:
 
 
 def align(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A name at the left of each line, numbers behind it."""
-    widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
-    for name, *cells in table:
+    """A name at the left of each line, numbers behind it; words of headings stand below each other."""
+    words = [heading.split() for heading in table[0]]
+    height = max(map(len, words))
+    heads = [[""] * (height - len(heading)) + heading for heading in words]
+    lines = [*zip(*heads, strict=True), *table[1:]]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *cells in lines:
         numbers = (f"{cell:>{broad}}" for cell, broad in zip(cells, widths[1:], strict=True))
         yield "  ".join([f"  {name:{widths[0]}}", *numbers])
 

@@ -59,11 +59,18 @@ def word_evidence(found: Explanation) -> str:
     )
 
 
+def word_reading(found: Explanation) -> str:
+    """How many rules there are, and how to read them."""
+    return f"{word_parts(found)}." + (f" {word_evidence(found)}" if found.rules else "")
+
+
 def word_parts(found: Explanation) -> str:
     """How many rules each part has."""
     n_rules = Counter(rule.part for rule in found.rules)
     owners = {rule.offered_by for rule in found.rules if rule.offered_by is not None}
     of = f", offered by {count(len(owners), 'client')}" if owners else ""
+    if found.anatomy is not None and not found.anatomy.parts:
+        return "There are no clauses, so there are no rules; --row N tells what the features of a row add up to"
     if found.label is not None and not found.rules:
         return f"No rule speaks of class {found.label}; this client chooses among {', '.join(found.list_choices())}"
     speak = f" that speak of class {found.label}" if found.label is not None else ""
