@@ -183,6 +183,9 @@ def export(
         Path | None, typer.Option("-o", "--out", help="The file; else named after method and client.")
     ] = None,
     name: Annotated[str, typer.Option(help="What functions and tables in C begin with.")] = "model",
+    evidence: Annotated[
+        bool, typer.Option(help="A model takes along how often its rules fired on training examples.")
+    ] = True,
     own_code: OwnCode = "",
     as_json: AsJson = False,
     debug: Debug = False,
@@ -200,7 +203,7 @@ def export(
 
         model = open_model(source, client, own_code=own_code)
         rows = find_test_rows(source, model) if form in ("c", "onnx") else None
-        written, lines = export_model(model, form, out, name=name, rows=rows)
+        written, lines = export_model(model, form, out, name=name, rows=rows, evidence=evidence)
         typer.echo(json.dumps(written) if as_json else "\n".join(lines))
 
 

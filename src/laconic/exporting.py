@@ -20,14 +20,20 @@ ENDINGS = {"model": ".safetensors", "c": ".h", "onnx": ".onnx", "rules": ".json"
 
 
 def export_model(
-    model: ClientModel, form: str, out: Path | None, *, name: str = "model", rows: NDArray[Any] | None = None
+    model: ClientModel,
+    form: str,
+    out: Path | None,
+    *,
+    name: str = "model",
+    rows: NDArray[Any] | None = None,
+    evidence: bool = True,
 ) -> tuple[dict[str, Any], list[str]]:
     """What was written, as JSON has it and as lines for people. rows: raw ones, to compare C and ONNX with."""
     path = out or Path(f"{model.about.method}-client-{model.about.client}{ENDINGS[form]}")
     told: dict[str, Any] = {}
     lines: list[str] = []
     if form == "model":
-        model.save(path)
+        model.save(path, evidence=evidence)
     elif form == "c":
         done = model.export_c(path, name=name, rows=rows)
         told = asdict(done)
