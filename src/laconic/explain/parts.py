@@ -54,9 +54,9 @@ class Part:
         return fires
 
     def speaks(self, x: NDArray[np.uint8]) -> Amounts:
-        """[example, bank, clause] how far: 0 or 1, or under a head from -1 to 1."""
+        """[example, bank, clause] how far: 0 or 1, a fuzzy clause as many times as it votes; under a head -1 to 1."""
         if self.scales is None:
-            return self.fires(x).astype(np.float64)
+            return tm.clause_votes(self.machine, x).astype(np.float64)
         return tm.read_machine(self.machine, self.scales, x).reshape(len(x), *self.votes.shape[:2])
 
     def spans(self, x: NDArray[np.uint8]) -> Amounts:
