@@ -120,9 +120,12 @@ class _Writer:
                 f"{path} is a {type(value).__name__}; state is made of numbers, text, arrays, lists, tuples, sets, "
                 "dicts and dataclasses of these"
             )
-        parts = {name: getattr(value, name) for name in names}
-        left_out = {name for name in _find_later(cast(Hashable, type(value))) if parts[name] is None}
-        return {name: self.dissolve(part, f"{path}.{name}") for name, part in parts.items() if name not in left_out}
+        later = _later_defaults(cast(Hashable, type(value)))
+        return {
+            name: self.dissolve(getattr(value, name), f"{path}.{name}")
+            for name in names
+            if name not in later or getattr(value, name) != later[name]
+        }
 
     def _keep(self, array: NDArray[Any], path: str) -> Any:
         if array.dtype == np.bool_:
@@ -170,8 +173,8 @@ class _Reader:
         names = _field_types(kind)
         if names is None:
             raise TypeError(f"{path} should be a {kind}, which is no plain data")
-        present = {name: part for name, part in names.items() if name in tree or name not in _find_later(kind)}
-        return kind(**{name: self.restore(part, tree[name], f"{path}.{name}") for name, part in present.items()})
+        here = {name: part for name, part in names.items() if name in tree or name not in _later_defaults(kind)}
+        return kind(**{name: self.restore(part, tree[name], f"{path}.{name}") for name, part in here.items()})
 
 
 @cache
@@ -189,8 +192,8 @@ def _field_types(kind: Any) -> dict[str, Any] | None:
 
 
 @cache
-def _find_later(kind: Any) -> frozenset[str]:
-    """Fields that a class got later and marks by metadata {"later": True}. Where they are None they are not written, so
-    that states from before can be read, and are the same bytes today."""
-    known = fields(kind) if is_dataclass(kind) else ()
-    return frozenset(field.name for field in known if field.metadata.get("later"))
+def _later_defaults(kind: Any) -> dict[str, Any]:
+    """Fields marked as `later`: a state without one has its default, so older states can be read, and equal newer."""
+    if not is_dataclass(kind):
+        return {}
+    return {field.name: field.default for field in fields(kind) if field.metadata.get("later")}

@@ -11,17 +11,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from laconic.deploy.broker import broker_command
-from laconic.deploy.keeper import Keeper
-from laconic.deploy.trying import find_free_port
-from laconic.runs.typed_toml import ConfigError
+import numpy as np
 
-PATIENCE_SECONDS, TAIL_LINES = 300, 40
+from laconic.deploy.broker import broker_command
+from laconic.deploy.examples import read_examples
+from laconic.deploy.keeper import Keeper, end_all
+from laconic.deploy.settings import read_settings
+from laconic.deploy.trying import find_free_port
+from laconic.fleets.source import ClientData
+from laconic.runs.config import read_config
+from laconic.runs.run import drive, find_conditions
+from laconic.runs.typed_toml import ConfigError
+from laconic.simulation import Federation, federate
+
+N_NODES = 3
+MACHINE = ["method.epochs=1", "method.threshold=20", "method.n_clauses=8"]
+PATIENCE_SECONDS, TAIL_LINES = 120, 40
 T = TypeVar("T")
 
 
@@ -78,7 +88,7 @@ class Deployment:
 
     def end(self, name: str) -> None:
         """It takes leave, and stays away."""
-        self._keepers.pop(name).stop(PATIENCE_SECONDS)
+        end_all([self._keepers.pop(name)], PATIENCE_SECONDS)
 
     def begin(self, settings: list[str], out: Path, *words: str) -> "subprocess.Popen[bytes]":
         command = ["deploy", "run", self.server, *set_all(settings), "--out", out, *words]
@@ -111,6 +121,28 @@ class Deployment:
         path = self.server / "nodes.json"
         return [node["status"] for node in json.loads(path.read_text())["nodes"]] if path.exists() else []
 
+    @contextlib.contextmanager
+    def hold(self, client: int) -> Iterator[Callable[[], None]]:
+        """The client's next step stops at reading its examples; what is yielded waits until it does."""
+        node, handles = self.node(client), []
+        data, kept, pipe = node / "data.npz", node / "kept.npz", node / "pipe"
+
+        def wait() -> None:
+            handles.append(self.wait_for(f"step of client {client}", lambda: open_for_reader(data)))
+
+        shutil.copy(data, kept)
+        os.mkfifo(pipe)
+        pipe.rename(data)  # who is reading the file goes on with it
+        try:
+            yield wait
+        finally:
+            content = kept.read_bytes()
+            kept.rename(data)
+            for handle in handles:
+                with contextlib.suppress(BrokenPipeError):  # the reader was killed
+                    os.write(handle, content)
+                os.close(handle)
+
     def wait_for_round(self, out: Path, number: int) -> None:
         self.wait_for(f"round {number}", lambda: count_rounds(out) > number)
 
@@ -135,11 +167,20 @@ class Deployment:
         for process in self._running:
             process.kill()
             process.wait()
-        for name in sorted(self._keepers, reverse=True):  # the server last
-            self._keepers[name].stop(30)
+        server = self._keepers.pop("server", None)
+        end_all([*self._keepers.values()], 30)
+        end_all([server] if server else [], 30)
         for pid in find_processes("", self.folder / "broker"):  # one that has lost its server
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def open_for_reader(pipe: Path) -> int | None:
+    """For writing, if somebody has opened it to read."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
 
 
 def count_rounds(out: Path) -> int:
@@ -162,6 +203,54 @@ def read_tail(path: Path) -> str:
     return "\n".join(path.read_text(errors="replace").splitlines()[-TAIL_LINES:])
 
 
-def copy_data(deployment: Deployment, other: Deployment) -> None:
-    for node in deployment.nodes:
-        shutil.copy(node / "data.npz", other.folder / node.name)
+def make_data(path: Path) -> list[str]:
+    """8 by 8 bit images of 3 classes; each client has two of them."""
+    rng = np.random.default_rng(0)
+    patterns, arrays = rng.random((3, 8, 8)) < 0.5, {}
+    for part in ("train", "test"):
+        owners = np.repeat(np.arange(N_NODES), 24)
+        labels = (owners + np.arange(len(owners)) % 2) % 3
+        x = patterns[labels] ^ (rng.random((len(labels), 8, 8)) < 0.1)
+        arrays |= {f"x_{part}": x.astype(np.uint8), f"y_{part}": labels, f"owner_{part}": owners}
+    np.savez(path, **arrays)
+    return [f"data.name={path}", "data.partition=natural", "data.group=owner", "data.min_samples=10"]
+
+
+def run_here(deployment: Deployment, settings: list[str], out: Path) -> Path:
+    """On the local fleet, with the nodes' own files."""
+    config, source = read_config(None, settings), {}
+    for client, node in enumerate(deployment.nodes):
+        known = read_settings(node, "node")
+        source[client] = read_examples(node / known.data, known.task)
+
+    @contextlib.contextmanager
+    def open_here(on_progress) -> Iterator[Federation]:
+        with federate(
+            config.method,
+            known.task,
+            ClientData(((0, source),)),
+            config.seed,
+            workers=1,
+            conditions=find_conditions(config),
+            folder=out / "checkpoints",
+            on_progress=on_progress,
+        ) as federation:
+            federation.fleet._take_notes = lambda hop, reply: None  # owners of nodes let none go, unless they say so
+            yield federation
+
+    out.mkdir()
+    drive(config, out, open_here, None)
+    return out
+
+
+def assert_same(deployment: Deployment, out: Path, here: Path) -> None:
+    """Records, the server's state and each node's, and every round once."""
+    for name in ("metrics", "clients", "pairs", "matrices", "traffic"):
+        assert (out / f"{name}.jsonl").read_bytes() == (here / f"{name}.jsonl").read_bytes(), name
+    for state in (here / "checkpoints").glob("server-*"):
+        assert (out / "checkpoints" / state.name).read_bytes() == state.read_bytes()
+    run_id = json.loads((out / "deployed.json").read_text())["run"]
+    for client, node in enumerate(deployment.nodes):
+        newest = sorted((node / "runs" / run_id).glob("round-*"))[-1]
+        (local,) = (here / "checkpoints").glob(f"client-{client:05d}-*")
+        assert (newest / "client.safetensors").read_bytes() == local.read_bytes(), client

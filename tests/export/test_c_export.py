@@ -3,7 +3,7 @@
 import re
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -213,6 +213,23 @@ def test_weights_off_the_grid_are_refused(tmp_path: Path) -> None:
     own = replace(model.model.own, head=model.model.own.head / 3)
     with pytest.raises(ValueError, match="grid"):
         export_c(replace(model, model=replace(model.model, own=own)), tmp_path / "model.h")
+
+
+@dataclass
+class Wavy(tm.Machine):
+    wave: int = 3
+
+
+def test_a_machine_of_a_kind_to_come_is_refused_by_name(tmp_path: Path) -> None:
+    machine = train(Threshold(7))
+    with pytest.raises(ValueError, match="a machine has wave, which C export does not know"):
+        export_c(carry(Ballot(Wavy(**vars(machine))), Threshold(7)), tmp_path / "model.h")
+
+
+def test_fuzzy_clauses_on_wide_images_are_refused(tmp_path: Path) -> None:
+    machine = tm.build(tm.Shape.image(8, 40, patch=(3, 3)), 10, 2, fuzzy=tm.Fuzzy(3, 5))
+    with pytest.raises(ValueError, match="images are 40 pixels wide; C export of fuzzy clauses takes up to 32"):
+        export_c(carry(Ballot(machine), Threshold(7), input_shape=(8, 40)), tmp_path / "model.h")
 
 
 def test_names_of_classes_come_out_as_they_are(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ def carry(model: PersonalModel, preprocessing: Preprocessing, **about) -> Portab
     return PortableModel(model, preprocessing, About(**said | about))
 
 
-def train(preprocessing: Preprocessing, patch=None, *, coalesced=False, balanced=False, x=None, turns=0) -> tm.Machine:
+def train(
+    preprocessing: Preprocessing, patch=None, *, coalesced=False, balanced=False, fuzzy=None, x=None, turns=0
+) -> tm.Machine:
     raw = DIGITS.x_train[:FEW] if x is None else x
     bits = preprocessing.transform(raw)
     bits = np.ascontiguousarray(np.rot90(bits, turns, axes=(1, 2))) if turns else bits
@@ -35,7 +37,7 @@ def train(preprocessing: Preprocessing, patch=None, *, coalesced=False, balanced
     else:
         layers = bits.shape[3] if bits.ndim == 4 else 1
         shape = tm.Shape.image(*bits.shape[1:3], layers, patch=patch or bits.shape[1:3], levels=preprocessing.levels)
-    told = {"threshold": 40, "specificity": 3.0, "balanced": balanced}
+    told = {"threshold": 40, "specificity": 3.0, "balanced": balanced, "fuzzy": fuzzy}
     machine = tm.build_coalesced(shape, **size, rng=rng, **told) if coalesced else tm.build(shape, **size, **told)
     tm.fit(machine, bits, DIGITS.y_train[: len(bits)], rng, epochs=5)
     return machine
@@ -91,6 +93,19 @@ def build_pool() -> PortableModel:
     return federate("clausepool", 5, n_clauses=20, threshold=40, epochs=3)
 
 
+def build_fuzzy() -> PortableModel:
+    preprocessing = fit_bits("thermometer:4:16", DIGITS.x_train)
+    return carry(Ballot(train(preprocessing, fuzzy=tm.Fuzzy(8, 20))), preprocessing)
+
+
+def build_fuzzy_patches() -> PortableModel:
+    return carry(Ballot(train(Threshold(7), PATCH, coalesced=True, fuzzy=tm.Fuzzy(5, 12))), Threshold(7))
+
+
+def build_fuzzy_pool() -> PortableModel:
+    return federate("clausepool", 5, n_clauses=20, threshold=40, epochs=3, fuzzy=(6, 15))
+
+
 SHAPES = {
     "flat": build_flat,
     "convolutional": build_convolutional,
@@ -101,4 +116,7 @@ SHAPES = {
     "two-machines": build_two_machines,
     "two-machines-by-example": build_two_machines_by_example,
     "pool": build_pool,
+    "fuzzy": build_fuzzy,
+    "fuzzy-patches": build_fuzzy_patches,
+    "fuzzy-pool": build_fuzzy_pool,
 }

@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from laconic.networks.pooling import Halve
+
 
 class TwoPaths(nn.Module):
     """Its head is called otherwise, and two ways lead to it."""
@@ -46,7 +48,21 @@ class SaysTheSame(Flat):
 
 
 class LeavesTorch(Flat):
-    """Takes a way through NumPy, which no exporter can follow."""
+    """Takes a way that exporters cannot follow, and an older one made a constant of."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(torch.from_numpy(np.maximum(x.detach().numpy(), 0)))
+        return super().forward(Halve.apply(x, 0.0).repeat_interleave(2, 2).repeat_interleave(2, 3))
+
+
+class LooksFirst(Flat):
+    """Does one thing or another, as the numbers are."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x if x.sum() > 0 else 2 * x)
+
+
+class TellsManyFromFew(Flat):
+    """Does one thing or another, as many rows as there are."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x if len(x) > 100 else 2 * x)

@@ -82,7 +82,9 @@ def step(letter: Message, context: Context) -> Message:
     config = read_experiment(states / "config.toml", settings.methods, settings.models)
     own = read_examples(folder / settings.data, settings.task)
     source = ClientData(((0, {settings.client: own}),))
-    home = Home(config.method, settings.task, source, config.seed, tested=config.data.tested)
+    home = Home(
+        config.method, settings.task, source, config.seed, tested=config.data.tested, renews=config.renew_statistics
+    )
     # a budget is kept by the method's own messages; there is no room for more
     return answer(letter, home, settings.client, states, sends_notes=settings.notes and not config.budget)
 

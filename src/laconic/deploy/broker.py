@@ -24,7 +24,7 @@ use_identity_as_username true
 use_username_as_clientid true
 allow_anonymous false
 acl_file acl
-message_size_limit {largest_bytes}
+max_packet_size {largest_bytes}
 max_inflight_messages 60000
 max_queued_messages 100000
 set_tcp_nodelay true

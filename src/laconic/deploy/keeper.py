@@ -53,14 +53,17 @@ class Keeper:
         self._say(f"{self.name} started, process {self._process.pid}")
         return True
 
+    def ask_to_end(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+
     def stop(self, patience_seconds: float = 0.0) -> None:
-        """It and all that it started; patience_seconds: for it to end by itself at SIGTERM."""
+        """It and all that it started; patience_seconds: for it to end by itself, if it was asked to."""
         if self._process is None:
             return
-        if patience_seconds:
-            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                self._process.terminate()
-                self._process.wait(patience_seconds)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_seconds)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -69,6 +72,14 @@ class Keeper:
     def _has_given_up(self) -> bool:
         """Whether it is there, but will do nothing any more."""
         return False
+
+
+def end_all(keepers: Sequence[Keeper], patience_seconds: float) -> None:
+    """They take leave side by side."""
+    for keeper in keepers:
+        keeper.ask_to_end()
+    for keeper in keepers:
+        keeper.stop(patience_seconds)
 
 
 def keep(keepers: Sequence[Keeper]) -> None:

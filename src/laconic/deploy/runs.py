@@ -52,7 +52,7 @@ def check_sizes(config: Config, settings: Settings) -> None:
         raise ConfigError(
             "E102",
             f"{config.method_name} may send {largest} B at once, the broker takes {settings.largest_bytes} B.  Raise "
-            "largest_bytes in server.toml and message_size_limit in mosquitto.conf, or choose smaller settings",
+            "largest_bytes in server.toml and max_packet_size in mosquitto.conf, or choose smaller settings",
         )
 
 

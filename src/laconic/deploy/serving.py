@@ -43,7 +43,7 @@ class Server:
         address = Address(self.settings.host, self.settings.port)
         self.link = Link(
             address, folder, "server", ["l/+/r", "l/+/s"], self.board.hear, self._tell_run,
-            on_up=self.board.hear_broker, keepalive_seconds=KEEPALIVE_SECONDS,
+            on_up=self.board.find_broker, on_down=self.board.lose_broker, keepalive_seconds=KEEPALIVE_SECONDS,
         )  # fmt: skip
         self._run: Path | None = None
 

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import zstandard
 
-from laconic.algorithm import Task, steps_of
+from laconic.algorithm import ClientId, Task, steps_of
 from laconic.deploy.allowed import read_experiment
 from laconic.deploy.examples import read_examples
 from laconic.deploy.keeper import Keeper, keep, stopping
 from laconic.deploy.runs import clear_finished
-from laconic.deploy.settings import Settings, name_node, read_settings
+from laconic.deploy.settings import name_node, read_settings
 from laconic.files import lock, write_atomically
 from laconic.fleets.frames import (
     BEGIN,
@@ -100,7 +100,7 @@ class Runs:
     """Of one node, in its folder, by the first two bytes of their ids."""
 
     folder: Path
-    settings: Settings
+    client: ClientId
     own: Own
 
     def begin(self, body: bytes) -> None:
@@ -111,20 +111,21 @@ class Runs:
             write_atomically(runs / run / "config.toml", text.encode())
 
     def open(self, short: int) -> RunHere:
-        """Anew for each request: examples and settings may have changed, and a crash is nothing special then."""
+        """Anew for each request: what the owner allows may have changed, and a crash is nothing special then."""
         folder = next((self.folder / "runs").glob(f"{short:04x}*/config.toml"), None)
         if folder is None:
             raise Unknown
         try:
-            config = read_experiment(folder, self.settings.methods, self.settings.models)
+            settings = read_settings(self.folder, "node")
+            config = read_experiment(folder, settings.methods, settings.models)
             own = self.own.read()
         except (ValueError, ImportError) as error:
             raise Unfit(str(error)) from error
-        source, client = ClientData(((0, {self.settings.client: own}),)), self.settings.client
-        home = Home(config.method, self.settings.task, source, config.seed, tested=config.data.tested)
+        source = ClientData(((0, {self.client: own}),))
+        home = Home(config.method, settings.task, source, config.seed, tested=config.data.tested)
         steps = [step.name for step in steps_of(type(config.method))]
         # a budget is kept by the method's own messages; there is no room for more
-        return RunHere(Node(home, client, folder.parent), steps, self.settings.notes and not config.budget)
+        return RunHere(Node(home, self.client, folder.parent), steps, settings.notes and not config.budget)
 
     def carry_out(self, head: Head, body: bytes) -> bytes:
         """The body of the reply."""
@@ -133,7 +134,7 @@ class Runs:
         run, stage = self.open(head.run), Stage(head.attempt, head.round - head.lag)
         if head.kind == EVALUATE:
             return write_score(evaluate(run.node, head.round, stage))
-        request = read_request(head, body, run.steps, self.settings.client)
+        request = read_request(head, body, run.steps, self.client)
         return write_reply(*perform(run.node, request, stage, sends_notes=run.sends_notes))
 
 
@@ -142,7 +143,7 @@ class Station:
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self.folder, self._say, self._todo = folder, say, queue.SimpleQueue[bytes]()
         settings = read_settings(folder, "node")
-        self.runs = Runs(folder, settings, Own(folder / settings.data, settings.task))
+        self.runs = Runs(folder, settings.client, Own(folder / settings.data, settings.task))
         self._topic, self._told = f"l/{name_node(settings.client)}", (Sent(), Sent(), Sent())
         self.link = Link(
             Address(settings.host, settings.port),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from laconic.deploy.broker import broker_command
 from laconic.deploy.folders import Plan, make_deployment, share_out
-from laconic.deploy.keeper import POLL_SECONDS, Keeper
+from laconic.deploy.keeper import POLL_SECONDS, Keeper, end_all
 from laconic.deploy.settings import name_node
 from laconic.deploy.station import SOCKETS
 from laconic.deploy.watching import STATUS
@@ -59,8 +59,8 @@ def open_trial(folder: Path, config: Config, say: Callable[[str], None]) -> Iter
             time.sleep(POLL_SECONDS)
         yield server
     finally:
-        for keeper in reversed(keepers):  # the server last, with its broker
-            keeper.stop(PARTING_SECONDS)
+        end_all(keepers[1:], PARTING_SECONDS)
+        end_all(keepers[:1], PARTING_SECONDS)  # the server last, with its broker
 
 
 def is_complete(server: Path) -> bool:

@@ -63,11 +63,13 @@ class Link:
         *,
         will: Will | None = None,
         on_up: Callable[[], object] = lambda: None,
+        on_down: Callable[[], object] = lambda: None,
         keepalive_seconds: int = 300,
     ) -> None:
-        """folder: of ca.crt, cert.crt and cert.key. hear, on_up: called in the connection's thread."""
+        """folder: of ca.crt, cert.crt and cert.key. hear, on_up, on_down: called in the connection's thread."""
         self.address, self._topics, self._will, self._hear, self._say = address, topics, will, hear, say
-        self._on_up, self._birth, self.is_up = on_up, None, threading.Event()
+        self._on_up, self._on_down, self.is_up = on_up, on_down, threading.Event()
+        self._birth: int | None = None
         self._closed, self._linked, self._at_start = Sent(), Sent(), Sent()
         self._n_pings, self._trouble, self._lock = 0, "", threading.Lock()
         self._context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -154,6 +156,7 @@ class Link:
 
     def _disconnected(self, client: mqtt.Client, _: Any, flags: Any, code: Any, properties: Any) -> None:
         self.is_up.clear()
+        self._on_down()
         if code.is_failure:
             self._tell_trouble(f"the connection to the broker at {self.address} ended: {code}")
 

@@ -1,12 +1,13 @@
 """Clients on machines of their own, reached through an MQTT broker: `ask` as a message to each node's own topic.
 
 A node has two topics to speak and one to listen: l/NODE/q requests, l/NODE/r replies, l/NODE/s whether it is there.
-Who is away gets nothing; at its birth message it is asked again whatever is still open, and so is everyone when the
-broker itself was away. That is safe, for a node does no step twice (node.py). A refusal is an answer.
+Who is away gets nothing; at its birth message it is asked again whatever is still open. That is safe, for a node does
+no step twice (node.py). A broker that comes back keeps nothing, and all are born anew. A refusal is an answer.
 """
 
 from __future__ import annotations
 
+import math
 import queue
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -38,9 +39,9 @@ PARTING_SECONDS = 3.0  # for nodes to hear that a run is done
 
 
 class Event(NamedTuple):
-    """payload None: the node was born, or left; client None: the broker is there again."""
+    """payload None: the node was born, or left."""
 
-    client: ClientId | None
+    client: ClientId
     payload: bytes | None = None
 
 
@@ -68,8 +69,15 @@ class Board:
             self.left[client] = time.monotonic()
         self.events.put(Event(client))
 
-    def hear_broker(self) -> None:
-        self.events.put(Event(None))
+    def lose_broker(self) -> None:
+        """Who is there is not known any more; nobody is to blame for being away meanwhile."""
+        self.left |= dict.fromkeys(self.here, math.inf)
+        self.here.clear()
+
+    def find_broker(self) -> None:
+        """Births that it retained follow."""
+        now = time.monotonic()
+        self.left = {client: min(since, now) for client, since in self.left.items()}
 
 
 @dataclass(frozen=True)
@@ -146,7 +154,7 @@ class MqttFleet(RemoteFleet):
         self._forget_events()
         send(waiting)
         while waiting:
-            if time.monotonic() >= next_look:
+            if time.monotonic() >= next_look or waiting.isdisjoint(post.board.here):
                 if self._is_over(what, waiting, deadline, has_answers=bool(outcomes)):
                     break
                 next_look = time.monotonic() + LOOK_SECONDS
@@ -154,8 +162,8 @@ class MqttFleet(RemoteFleet):
                 client, payload = post.board.events.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 continue
-            if client is None or payload is None:  # the broker or a node is there again, or a node has left
-                send(waiting if client is None else {client})
+            if payload is None:
+                send({client})
                 continue
             self._silent.discard(client)
             try:
@@ -188,7 +196,7 @@ class MqttFleet(RemoteFleet):
         with suppress(queue.Empty):
             while True:
                 client, payload = self.post.board.events.get_nowait()
-                if client is not None and payload is not None:
+                if payload is not None:
                     self._silent.discard(client)
                     with suppress(ValueError):
                         self.post.weighed(self.round, client, Answer.read(payload))

@@ -30,6 +30,8 @@ HOMES = {
     "ballot": "laconic.models.machines:Ballot",
     "composite": "laconic.models.machines:Composite",
     "clause-heads": "laconic.models.machines:ClauseHeads",
+    "seed-head": "laconic.models.seeds:SeedHead",
+    "seeded-heads": "laconic.models.seeds:SeededHeads",
     "network": "laconic.models.networks:Logits",
     "prototypes": "laconic.models.networks:NearestTarget",
 }
@@ -112,7 +114,7 @@ def write_model(portable: PortableModel, path: Path) -> None:
 
 
 def read_model(path: Path, *, own_code: str = "") -> PortableModel:
-    """own_code: the one module:Class that a file may name as its network."""
+    """own_code: the one module:Class or module:function that a file may name as its network or bank."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; give a file that laconic export or ClientModel.save wrote")
     try:
@@ -122,7 +124,9 @@ def read_model(path: Path, *, own_code: str = "") -> PortableModel:
         if kinds["kind"] not in HOMES or kinds["preprocessing_kind"] not in PREPROCESSING:
             raise ValueError(f"it holds a {kinds['kind']} on {kinds['preprocessing_kind']}, made by a later laconic")
         if kinds["kind"] in NETWORKS:
-            check_code(path, frozen.tree["model"]["network"]["spec"]["model"], own_code)
+            check_code(path, "network", frozen.tree["model"]["network"]["spec"]["model"], own_code)
+        if kinds["kind"] in ("seed-head", "seeded-heads"):
+            check_code(path, "bank", frozen.tree["model"]["bank"]["where"], own_code)
         preprocessing = PREPROCESSING[kinds["preprocessing_kind"]]
         expected = {"model": find_kind(kinds["kind"]), "preprocessing": preprocessing, "about": About}
         if "evidence" in frozen.tree:
@@ -145,10 +149,10 @@ def check_whole(frozen: Frozen) -> None:
         raise ValueError("its SHA-256 does not fit what is in it")
 
 
-def check_code(path: Path, model: str, own_code: str) -> None:
+def check_code(path: Path, part: str, model: str, own_code: str) -> None:
     if ":" in model and model != own_code:
         raise ValueError(
-            f"its network is {model}, code that is not laconic's; if you trust it, laconic.load({str(path)!r}, "
+            f"its {part} is {model}, code that is not laconic's; if you trust it, laconic.load({str(path)!r}, "
             f"own_code={model!r})"
         )
 

@@ -113,6 +113,8 @@ def read_client(folder: Path, client: int | str) -> ClientOfRun:
         turns=holding.quarter_turns,
     )
     model = config.method.personal_model(state)
+    if config.renew_statistics:  # as it was tested
+        model = model.renew(prepare(config).source.at(holding.client, config.rounds)[0].x)
     return ClientOfRun(model, inputs.preprocessing, about, folder=folder, method=config.method, state=state)
 
 

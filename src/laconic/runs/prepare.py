@@ -1,4 +1,4 @@
-"""From a data set and a partition to what a fleet needs: the task, and every client's examples as bits or values."""
+"""From a data set and a partition to what a fleet needs: the task, and every client's examples as methods take them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from laconic.algorithm import Examples, Task
 from laconic.data import Dataset, Partition, load, partition
 from laconic.fleets.source import ClientData
 from laconic.models.portable import turn
-from laconic.models.preprocessing import Preprocessing, fit_bits, fit_values
+from laconic.models.preprocessing import Bytes, Preprocessing, fit_bits, fit_values, put_beside
 from laconic.runs.typed_toml import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
         )
         for first, owned in starts.items()
     )
-    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), preprocessing.levels, preprocessing.peak)
+    scale = preprocessing.levels, preprocessing.peak, preprocessing.byte_layers
+    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), *scale)
     names = name_clients(dataset, config.data, shares)
     return Prepared(task, ClientData(phases), shares, dataset, preprocessing, turns, names)
 
@@ -98,12 +99,14 @@ def count_turns(settings: DataSettings, shape: Sequence[int], n_clients: int) ->
 
 
 def fit_preprocessing(dataset: Dataset, config: Config) -> Preprocessing:
-    """As bits or as values, whichever the method takes."""
-    if config.method.takes == "values":
-        return fit_values(dataset.x_train)
+    """As bits, values or bytes, whichever the method takes."""
+    takes = config.method.takes
+    if takes in ("values", "bytes"):
+        return fit_values(dataset.x_train) if takes == "values" else Bytes.fit(dataset.x_train)
     rule = dataset.booleanize if config.data.booleanize == "auto" else config.data.booleanize
     try:
-        return fit_bits(rule, dataset.x_train)
+        bits = fit_bits(rule, dataset.x_train)
+        return bits if takes == "bits" else put_beside(bits, Bytes.fit(dataset.x_train))
     except KeyError:
         raise ConfigError("E102", f'data.booleanize = "{rule}" is unknown; there are {RULES}, or auto') from None
     except (ValueError, TypeError) as error:

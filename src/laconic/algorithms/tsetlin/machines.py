@@ -86,8 +86,9 @@ class MergedMethod(MachineMethod):
 def choose_shape(task: Task, patch: int | None) -> tm.Shape:
     """Square patches of so many pixels; None: 10, or the whole image if it is small; 0: the whole image."""
     if len(task.input_shape) == 1:
-        return tm.Shape.flat(*task.input_shape)
+        return tm.Shape.flat(task.input_shape[0] - task.byte_layers)
     height, width, layers = (*task.input_shape, 1)[:3]
+    layers -= task.byte_layers
     if patch is None:
         patch = USUAL_PATCH if min(height, width) >= SMALL_IMAGE else 0
     size = (patch, patch) if patch else (height, width)

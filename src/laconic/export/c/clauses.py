@@ -1,15 +1,14 @@
 """Clauses as tables, and the C function that says of the next one where it holds.
 
-A store is a way to keep clauses; each has the same function, `name_clause(bits, &clause)`: on how many patches the
-clause holds (or whether it does, where nobody counts), after which `clause` is at the one behind it. Another kind of
-clause is another store.
+A store is a way to keep clauses; each has the same function, `name_clause(bits, &clause)`: how strongly the clause
+votes, 0 or 1, or where `counts` on how many patches it holds; after which `clause` is at the one behind it. Another
+kind of clause is another store: see fuzzy.py.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,34 @@ from laconic.export.c.tables import INTEGERS, define, fit_integer, write_table
 from laconic.tsetlin.rules import patch_places
 
 WORD = 32
-KNOWN_FIELDS = {"shape", "threshold", "specificity", "boost", "coalesced", "states", "weights", "rivalry"}
+Codes = NDArray[np.int64]  # a clause as numbers
+
+
+class Store(ABC):
+    """Of all machines of a model, for they look at the same bits. clauses: [machine][clause]; None: it never holds."""
+
+    def __init__(self, machines: Sequence[tm.Machine], nesting: NDArray[np.int64], *, counts: bool) -> None:
+        """nesting: [layer] the field of a bit: of two in one field the later implies the earlier."""
+        self.shape, self.counts = machines[0].shape, counts
+        self.field = np.arange(self.shape.n_pixels) // self.shape.layers * (1 + nesting.max())
+        self.field += np.tile(nesting, self.shape.n_pixels // self.shape.layers)
+        self.clauses = [self.encode_all(machine) for machine in machines]
+        codes = [codes for clauses in self.clauses for codes in clauses if codes is not None]
+        self.code = fit_integer(np.concatenate([[0], *codes]))
+        self.n_bytes = sum(map(len, codes)) * np.dtype(INTEGERS[self.code]).itemsize
+
+    @abstractmethod
+    def encode_all(self, machine: tm.Machine) -> list[Codes | None]:
+        """Bank by bank."""
+
+    @abstractmethod
+    def write_function(self) -> str: ...
+
+    def write_type(self) -> str:
+        return f"typedef {self.code} name_code; /* clauses are written in these */\n"
+
+    def write_clauses(self, name: str, clauses: Sequence[Codes]) -> str:
+        return write_table("name_code", name, np.concatenate([np.zeros(0, int), *clauses]), "Clauses one by one.")
 
 
 class Clause(NamedTuple):
@@ -30,67 +56,42 @@ class Clause(NamedTuple):
     columns: range
 
 
-def read_clauses(machine: tm.Machine, nesting: NDArray[np.int64]) -> list[Clause | None]:
-    """Bank by bank; None: it can never hold. nesting: [layer] of bits in one field the later implies the earlier."""
-    shape, includes = machine.shape, tm.include_bits(machine)
-    place = np.arange(shape.n_pixels) // shape.layers
-    field = place * (1 + nesting.max()) + np.tile(nesting, shape.n_pixels // shape.layers)
-    return [read_clause(shape, include, field) for include in includes.reshape(-1, includes.shape[-1])]
-
-
-def read_clause(shape: tm.Shape, include: NDArray[np.bool_], field: NDArray[np.int64]) -> Clause | None:
-    rows, columns = patch_places(shape, include)
-    all_ones, all_zeros = (np.flatnonzero(side[: shape.n_pixels]) for side in np.split(include, 2))
-    ones = {field[k]: k for k in all_ones}  # the last of a field stays: it says most
-    zeros = {field[k]: k for k in all_zeros[::-1]}
-    contradicts = any(ones[each] >= zeros[each] for each in ones.keys() & zeros)
-    if contradicts or not include.any() or not rows or not columns:
-        return None
-    return Clause(np.array([*ones.values()], int), np.array([*zeros.values()], int), rows, columns)
-
-
-def check_known(machine: tm.Machine) -> None:
-    """Machines may come to have clauses that mean something else; those would be compared in vain."""
-    for field in fields(machine):
-        if field.name not in KNOWN_FIELDS and np.any(getattr(machine, field.name) or 0):
-            raise ValueError(f"the machine's clauses are {field.name}, which C export does not know; save it as a file")
-
-
-class Store(ABC):
-    """Of all machines of a model, for they look at the same bits."""
-
-    def __init__(self, shape: tm.Shape, clauses: Sequence[Clause], *, counts: bool) -> None:
-        self.shape, self.counts = shape, counts
-        self.code = fit_integer(np.concatenate([[0], *(self.encode(clause) for clause in clauses)]))
-        self.n_bytes = sum(len(self.encode(each)) for each in clauses) * np.dtype(INTEGERS[self.code]).itemsize
+class ClassicStore(Store):
+    """Of clauses all of whose literals have to hold."""
 
     @abstractmethod
-    def encode(self, clause: Clause) -> NDArray[np.int64]: ...
+    def encode(self, clause: Clause) -> Codes: ...
 
-    @abstractmethod
-    def write_function(self) -> str: ...
+    def encode_all(self, machine: tm.Machine) -> list[Codes | None]:
+        includes = tm.include_bits(machine)
+        clauses = (self.read(include) for include in includes.reshape(-1, includes.shape[-1]))
+        return [None if clause is None else self.encode(clause) for clause in clauses]
 
-    def write_type(self) -> str:
-        return f"typedef {self.code} name_code; /* clauses are written in these */\n"
+    def read(self, include: NDArray[np.bool_]) -> Clause | None:
+        """None: it can never hold. Of the bits of one field the one that says most is enough."""
+        rows, columns = patch_places(self.shape, include)
+        all_ones, all_zeros = (np.flatnonzero(side[: self.shape.n_pixels]) for side in np.split(include, 2))
+        ones = {self.field[k]: k for k in all_ones}  # the last of a field stays
+        zeros = {self.field[k]: k for k in all_zeros[::-1]}
+        contradicts = any(ones[each] >= zeros[each] for each in ones.keys() & zeros)
+        if contradicts or not include.any() or not rows or not columns:
+            return None
+        return Clause(np.array([*ones.values()], int), np.array([*zeros.values()], int), rows, columns)
 
-    def write_clauses(self, name: str, clauses: Sequence[Clause]) -> str:
-        codes = [self.encode(clause) for clause in clauses]
-        return write_table("name_code", name, np.concatenate([np.zeros(0, int), *codes]), "Clauses one by one.")
 
-
-class FlatLists(Store):
-    def encode(self, clause: Clause) -> NDArray[np.int64]:
+class FlatLists(ClassicStore):
+    def encode(self, clause: Clause) -> Codes:
         return np.concatenate([[len(clause.ones), len(clause.zeros)], clause.ones, clause.zeros])
 
     def write_function(self) -> str:
         return FLAT_LISTS
 
 
-class FlatMasks(Store):
-    def encode(self, clause: Clause) -> NDArray[np.int64]:
+class FlatMasks(ClassicStore):
+    def encode(self, clause: Clause) -> Codes:
         return np.concatenate([self.write_mask(clause.ones), self.write_mask(clause.zeros)])
 
-    def write_mask(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def write_mask(self, places: NDArray[np.int64]) -> Codes:
         bits = np.zeros(-(-self.shape.n_pixels // WORD) * WORD, np.uint8)
         bits[places] = 1
         return np.packbits(bits, bitorder="little").view("<u4").astype(np.int64)
@@ -99,34 +100,32 @@ class FlatMasks(Store):
         return FLAT_MASKS
 
 
-class PatchLists(Store):
-    def encode(self, clause: Clause) -> NDArray[np.int64]:
+class PatchLists(ClassicStore):
+    def encode(self, clause: Clause) -> Codes:
         ends = [clause.rows[0], clause.rows[-1], clause.columns[0], clause.columns[-1]]
-        literals = [self.find_place(bits) for bits in (clause.ones, clause.zeros)]
+        literals = [find_places(self.shape, bits) for bits in (clause.ones, clause.zeros)]
         return np.concatenate([[len(clause.ones), len(clause.zeros)], ends, *literals])
-
-    @property
-    def shift(self) -> int:
-        return (self.shape.patch_width - 1).bit_length()
-
-    def find_place(self, bits: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many image rows of all layers further down a bit lies, and in the low bits how many columns further."""
-        layer, place = bits % self.shape.layers, bits // self.shape.layers
-        row, column = np.divmod(place, self.shape.patch_width)
-        return (row * self.shape.layers + layer) << self.shift | column
 
     def write_function(self) -> str:
         body = (PATCHES if self.shape.width <= WORD else WIDE_PATCHES).replace("FOUND", COUNT if self.counts else FIRE)
-        sizes = define(layers=self.shape.layers, shift=self.shift)
-        return sizes + (POPCOUNT if self.counts else "") + body
+        return define_patches(self.shape) + (POPCOUNT if self.counts else "") + body
 
 
-def choose_store(shape: tm.Shape, clauses: Sequence[Clause], *, counts: bool) -> Store:
-    """The smallest."""
-    if not shape.is_flat:
-        return PatchLists(shape, clauses, counts=counts)
-    stores = (FlatLists(shape, clauses, counts=counts), FlatMasks(shape, clauses, counts=counts))
-    return min(stores, key=lambda store: store.n_bytes)
+def define_patches(shape: tm.Shape) -> str:
+    return define(layers=shape.layers, shift=find_shift(shape))
+
+
+def find_shift(shape: tm.Shape) -> int:
+    """Bits of a place that say the column."""
+    return (shape.patch_width - 1).bit_length()
+
+
+def find_places(shape: tm.Shape, bits: NDArray[np.int64]) -> Codes:
+    """How many image rows of all layers further down a bit lies, and in the low bits how many columns further."""
+    layer, place = bits % shape.layers, bits // shape.layers
+    row, column = np.divmod(place, shape.patch_width)
+    places: Codes = (row * shape.layers + layer) << find_shift(shape) | column
+    return places
 
 
 FLAT_LISTS = """

@@ -14,7 +14,7 @@ from math import frexp
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.export.c.clauses import Clause, Store
+from laconic.export.c.clauses import Codes, Store
 from laconic.export.c.tables import define, fit_integer, write_table
 from laconic.models.machines import ClauseHead, ClauseHeads
 from laconic.tsetlin.clauses import MAX_SPREAD, as_levels
@@ -63,7 +63,7 @@ CALLS    for (k = 0; k < NAME_HELD; k++) {
 TOGETHER = "((double)pool[k] * name_pool_units[k] + name_shares[k]) + NAME_BLEND * alone"
 
 
-def write_heads(model: ClauseHeads, store: Store, read: Sequence[Sequence[Clause | None]]) -> str:
+def write_heads(model: ClauseHeads, store: Store) -> str:
     if model.blend and frexp(model.blend)[0] != 0.5:
         raise ValueError(f"blend is {model.blend}; C export takes powers of two, whose products are not rounded")
     shape, held = model.own.clauses.shape, np.flatnonzero(model.holds)
@@ -77,7 +77,7 @@ def write_heads(model: ClauseHeads, store: Store, read: Sequence[Sequence[Clause
         SAID,
     ]
     sums = calls = ""
-    for (name, head), clauses in zip(heads.items(), read, strict=True):
+    for (name, head), clauses in zip(heads.items(), store.clauses, strict=True):
         function, ctype = write_head(name, head, store, clauses)
         text.append(function)
         sums += f"    {ctype} {name}[NAME_HELD];\n"
@@ -86,13 +86,13 @@ def write_heads(model: ClauseHeads, store: Store, read: Sequence[Sequence[Clause
     return "".join([*text, body.replace("LOGIT", "alone" if model.pooled is None else TOGETHER)])
 
 
-def write_head(name: str, head: ClauseHead, store: Store, read: Sequence[Clause | None]) -> tuple[str, str]:
+def write_head(name: str, head: ClauseHead, store: Store, clauses: Sequence[Codes | None]) -> tuple[str, str]:
     """A function from bits to sums, and their type; what clauses say that never hold is part of the bias."""
     weights, units = find_grid(head.head)
     middles, spreads = head.scales.reshape(-1, 2).astype(np.int64).T
     if np.any((spreads < 0) | (spreads > MAX_SPREAD)):
         raise ValueError(f"spreads reach from {spreads.min()} to {spreads.max()}, 0 to {MAX_SPREAD} were expected")
-    clauses = read[: len(head.scales)]
+    clauses = clauses[: len(head.scales)]
     kept = {k: clause for k, clause in enumerate(clauses) if clause is not None}
     silent = [k for k in range(len(clauses)) if k not in kept]
     said = np.clip(-middles << (MAX_SPREAD - spreads), -PARTS, PARTS)

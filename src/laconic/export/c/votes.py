@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.export.c.clauses import Clause, Store
+from laconic.export.c.clauses import Codes, Store
 from laconic.export.c.tables import fit_integer, write_table
 from laconic.models.machines import Ballot, Composite
 from laconic.tsetlin.balance import choose_bias
@@ -25,8 +25,7 @@ static inline void name_MACHINE_sums(const uint32_t *bits, int32_t *sums)
     for (label = 0; label < NAME_CLASSES; label++) {
         int32_t sum = name_MACHINE_bias[label];
         for (k = 0; k < name_MACHINE_sizes[label]; k++, n++)
-            if (name_clause(bits, &clause))
-                sum += name_MACHINE_votes[n];
+            sum += name_clause(bits, &clause) * (int32_t)name_MACHINE_votes[n];
         sums[label] = sum;
     }
 }
@@ -39,10 +38,11 @@ static inline void name_MACHINE_sums(const uint32_t *bits, int32_t *sums)
     int label, k;
     for (label = 0; label < NAME_CLASSES; label++)
         sums[label] = name_MACHINE_bias[label];
-    for (k = 0; k < N_CLAUSES; k++)
-        if (name_clause(bits, &clause))
-            for (label = 0; label < NAME_CLASSES; label++)
-                sums[label] += name_MACHINE_votes[k * NAME_CLASSES + label];
+    for (k = 0; k < N_CLAUSES; k++) {
+        const int strength = name_clause(bits, &clause);
+        for (label = 0; label < NAME_CLASSES && strength; label++)
+            sums[label] += strength * (int32_t)name_MACHINE_votes[k * NAME_CLASSES + label];
+    }
 }
 """
 
@@ -106,14 +106,14 @@ CALLSONLY}
 """
 
 
-def write_ballot(model: Ballot, store: Store, read: Sequence[Clause | None]) -> str:
+def write_ballot(model: Ballot, store: Store) -> str:
     among, only = write_among(model.among)
-    return write_sums("machine", model.machine, store, read) + among + BALLOT.replace("ONLY", only)
+    return write_sums("machine", model.machine, store, store.clauses[0]) + among + BALLOT.replace("ONLY", only)
 
 
-def write_composite(model: Composite, store: Store, read: Sequence[Sequence[Clause | None]]) -> str:
+def write_composite(model: Composite, store: Store) -> str:
     text, calls = CLAMP.lstrip(), ""
-    for k, (machine, clauses) in enumerate(zip(model.machines.values(), read, strict=True)):
+    for k, (machine, clauses) in enumerate(zip(model.machines.values(), store.clauses, strict=True)):
         text += write_sums(f"machine{k}", machine, store, clauses)
         span = "name_span(sums)" if model.spans is None else repr(float(model.spans[k]))
         calls += f"    name_machine{k}_sums(bits, sums);\n    name_clamp(sums, {machine.threshold});\n"
@@ -124,11 +124,11 @@ def write_composite(model: Composite, store: Store, read: Sequence[Sequence[Clau
     )
 
 
-def write_sums(name: str, machine: tm.Machine, store: Store, read: Sequence[Clause | None]) -> str:
+def write_sums(name: str, machine: tm.Machine, store: Store, clauses: Sequence[Codes | None]) -> str:
     """A function from bits to the sums of a machine; clauses that never hold or say nothing stay away."""
     bias = np.zeros(machine.n_classes, int) if machine.rivalry is None else choose_bias(machine.rivalry)
     votes = machine.votes.T if machine.coalesced else machine.votes.reshape(-1, 1)
-    kept = {k: clause for k, clause in enumerate(read) if clause is not None and votes[k].any()}
+    kept = {k: clause for k, clause in enumerate(clauses) if clause is not None and votes[k].any()}
     votes = votes[[*kept]]
     each = "Votes of each clause for every class." if machine.coalesced else "The vote of each clause for its class."
     tables = [
