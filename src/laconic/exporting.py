@@ -49,7 +49,7 @@ def export_model(
 
 
 def tell_footprint(taken: Footprint) -> str:
-    flash, ram, stack = map(format_bytes, (taken.flash, taken.ram, taken.stack))
+    flash, ram, stack = map(format_bytes, (taken.flash_bytes, taken.ram_bytes, taken.stack_bytes))
     return f"{taken.target}: flash {flash}, RAM {ram}, stack {stack} at most"
 
 
