@@ -223,12 +223,9 @@ def predict(
     raw as the data set was, for the model brings its preprocessing.
     """
     with explained(debug=debug):
-        from laconic.opening import open_model
-        from laconic.rows import read_rows
+        from laconic.opening import predict_file
 
-        model = open_model(source, client, own_code=own_code)
-        predicted = model.predict(read_rows(rows, model.about.features)).tolist()
-        typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
+        typer.echo(predict_file(source, rows, client, own_code=own_code, as_json=as_json))
 
 
 def explain(

@@ -58,7 +58,9 @@ def read_csv(path: Path, features: Sequence[str]) -> NDArray[Any] | NamedRows:
     if not lines:
         raise ValueError(f"{path} is empty; a line for each row was expected")
     has_names = not all(is_number(cell) for cell in lines[0])
-    names = [cell.strip() for cell in lines[0]] if has_names else [f"x{k}" for k in range(len(lines[0]))]
+    n_columns = len(lines[0])
+    by_order = list(features) if len(features) == n_columns else [f"x{k}" for k in range(n_columns)]
+    names = [cell.strip() for cell in lines[0]] if has_names else by_order
     wanted = [name for name in (features or names) if name in names]
     places = [names.index(name) for name in wanted]
     values = np.array(
