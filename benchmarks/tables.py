@@ -290,7 +290,7 @@ def sketch_networks(file: Any) -> Rows:
 
 @table(
     "models.c",
-    "model | clauses | kB M0+ · M4 | stack, B | instructions M0+ · M4 | C, µs | Python alone | Python of many | rows compared",
+    "model | clauses | kB M0+ · M4 | stack, B | instructions M0+ · M4 | C, µs | Python alone | of many | rows compared",
 )
 def models_c(file: Any) -> Rows:
     for run in file["c"]:
