@@ -203,12 +203,8 @@ def export(
 
         model = open_model(source, client, own_code=own_code)
         rows = find_test_rows(source, model) if form in ("c", "onnx") else None
-        written = export_model(model, form, out, name=name, rows=rows, evidence=evidence)
-        if as_json:
-            typer.echo(json.dumps(written))
-            return
-        for line in written["lines"]:
-            typer.echo(line)
+        written, lines = export_model(model, form, out, name=name, rows=rows, evidence=evidence)
+        typer.echo(json.dumps(written) if as_json else "\n".join(lines))
 
 
 def predict(

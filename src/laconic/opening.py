@@ -40,6 +40,7 @@ def find_test_rows(path: Path, model: ClientModel) -> NDArray[Any] | None:
     from laconic.runs.client_models import read_test_rows
 
     try:
-        return read_test_rows(path, model.about.client)
+        rows = read_test_rows(path, model.about.client)
     except ValueError:  # the run may have come from a machine that has the data set
         return None
+    return rows if len(rows) else None
