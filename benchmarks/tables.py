@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from laconic.algorithms import METHODS
+from laconic.reproduce import page
 
 Rows = Iterator[list[str]]
 Make = Callable[[Any], Rows]
@@ -316,6 +317,11 @@ def lies(file: Any) -> Rows:
         page, change = f"../methods/{find_page(row['method'])}", signed(100 * (row["liar"] - row["honest"]))
         honest, liar, mean = (f"{100 * row[key]:.1f}" for key in ("honest", "liar", "mean_liar"))
         yield [f"[{row['method']}]({page})", row["averaging"], honest, liar, change, mean, str(row["refused"])]
+
+
+# ---------------------------------------------------------------- published figures
+for name, (header, make) in page.TABLES.items():
+    table(name, header)(lambda file, make=make: make(file["rows"]))
 
 
 # ---------------------------------------------------------------- methods

@@ -28,10 +28,7 @@ def export_model(
     rows: NDArray[Any] | None = None,
     evidence: bool = True,
 ) -> tuple[dict[str, Any], list[str]]:
-    """What was written, as JSON has it and as lines for people. rows: raw ones, to compare C and ONNX with.
-
-    evidence: a model takes along how its rules fared on training examples.
-    """
+    """What was written, as JSON has it and as lines for people. rows: raw ones, to compare C and ONNX with."""
     path = out or Path(f"{model.about.method}-client-{model.about.client}{ENDINGS[form]}")
     told: dict[str, Any] = {}
     lines: list[str] = []
@@ -52,7 +49,7 @@ def export_model(
 
 
 def tell_footprint(taken: Footprint) -> str:
-    flash, ram, stack = map(format_bytes, (taken.flash, taken.ram, taken.stack))
+    flash, ram, stack = map(format_bytes, (taken.flash_bytes, taken.ram_bytes, taken.stack_bytes))
     return f"{taken.target}: flash {flash}, RAM {ram}, stack {stack} at most"
 
 
