@@ -229,7 +229,7 @@ def predict(
 
 
 def explain(
-    source: Annotated[Path, typer.Argument(metavar="RUN|MODEL")],
+    source: Annotated[Path, typer.Argument(metavar="RUN|NODE|MODEL")],
     client: WhichClient = None,
     label: Annotated[str | None, typer.Option("--class", help="Of this class alone.")] = None,
     row: Annotated[int | None, typer.Option(help="What decides about this row, from 0 up.")] = None,
@@ -244,7 +244,7 @@ def explain(
 ) -> None:
     """Show the rules of a client's model in words and pictures, or with --row what decides about one row.
 
-    RUN: a run folder (with --client). MODEL: a file that laconic export wrote.
+    RUN: a run folder (with --client). NODE: the folder of a node. MODEL: a file that laconic export wrote.
     """
     with explained(debug=debug):
         from laconic.explaining import explain_client
