@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 from laconic.aggregate import Averaging
 from laconic.algorithms import METHODS, installed_methods, load_method
 from laconic.data.partition import Partitioning
-from laconic.fleets import FLEETS, load_fleet
+from laconic.fleets import FLEETS, REMOTE, load_fleet
 from laconic.runs.typed_toml import ConfigError, Given, convert_given, read_file, read_setting, toml_value
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class DataSettings(Partitioning):
 
 @dataclass(frozen=True)
 class FleetSettings:
-    name: str = "local"  # where clients run: local (threads), process (several processes) or ray (several machines)
+    name: str = "local"  # where clients run: local (threads), process, ray (several machines) or mqtt (laconic deploy)
     workers: int = 0  # how many at once; 0: one per core
     participation: float = 1.0  # share of the clients that take part in a round
     lost_replies: float = 0.0  # share of replies that never arrive
@@ -63,7 +63,7 @@ class FleetSettings:
         return self.workers or os.cpu_count() or 1
 
     def __post_init__(self) -> None:
-        check_choice("fleet.name", self.name, [*FLEETS])
+        check_choice("fleet.name", self.name, [*FLEETS, *REMOTE])
         check_choice("fleet.state", self.state, STATES)
         check_least("fleet.workers", self.workers, 0)
         if not 0 < self.participation <= 1:

@@ -14,6 +14,7 @@ from typing import Protocol
 from laconic.algorithm import Task
 from laconic.data import Partition
 from laconic.files import LOCK, lock, make_folder, remove, sync_folder, write_atomically
+from laconic.fleets import REMOTE
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.records import (
     LINES,
@@ -51,6 +52,7 @@ from laconic.runs.record import (
     describe_round,
     summarize,
 )
+from laconic.runs.typed_toml import ConfigError
 from laconic.signals import find_number
 from laconic.simulation import Federation, OnProgress, federate
 
@@ -95,6 +97,9 @@ def run(
 ) -> Summary:
     """A new run; the folder must not exist or be empty. on_open: told of the fleet before anyone is asked."""
     check_empty(folder)
+    if config.fleet.name in REMOTE:
+        words = "real nodes are reached through their server: laconic deploy run SERVER EXP.TOML, or laconic deploy try"
+        raise ConfigError("E102", f'fleet.name = "{config.fleet.name}": {words}')
     prepared = prepare(config)
     config.method.check_task(prepared.task)
     config = keep_budget(config, prepared.task, watch.said if watch else lambda line: None)
