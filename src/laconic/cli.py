@@ -219,15 +219,16 @@ def predict(
     """Predict rows by a client's model: a class name on each line of stdout.
 
     MODEL: a file that laconic export wrote. RUN: a run folder (with --client). NODE: the folder of a node.
-    ROWS: a .csv, with names of columns on top or in the order of training, or an .npz with an array called rows; as
-    raw as the data set was, for the model brings its preprocessing.
+    ROWS: a .csv, with names of columns on top or in the order of training, a .parquet, or an .npz with an array called
+    rows; as raw as the data set was, for the model brings its preprocessing.
     """
     with explained(debug=debug):
         from laconic.opening import open_model
         from laconic.rows import read_rows
 
         model = open_model(source, client, own_code=own_code)
-        predicted = model.predict(read_rows(rows, model.about.features)).tolist()
+        about, has_text = model.about, bool(model.preprocessing.text_columns)
+        predicted = model.predict(read_rows(rows, about.features, as_text=has_text)).tolist()
         typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.columns import encode_rows
 from laconic.models.base import PersonalModel
 from laconic.models.preprocessing import Preprocessing
 
@@ -41,7 +42,8 @@ class PortableModel:
 
     def read(self, rows: Any) -> NDArray[Any]:
         """Raw rows as the model takes them; a frame's columns are taken by name."""
-        x = check_rows(rows, self.about.input_shape, self.about.features)
+        columns = self.preprocessing.text_columns
+        x = encode_rows(rows, columns) if columns else check_rows(rows, self.about.input_shape, self.about.features)
         return turn(self.preprocessing.transform(x), self.about.turns)
 
 

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.columns import Column
+from laconic.models.inputs import Preprocessing as Preprocessing  # they are looked for here
+from laconic.models.inputs import Rows as Rows
+from laconic.models.table import TableBits, TableValues
 from laconic.tsetlin import booleanize
 from laconic.tsetlin.booleanize import Bit
 from laconic.tsetlin.rules import Flag
 
-Rows = NDArray[Any]  # [example, ...] as the data set has them
 PEAKS = (1, 16, 255)  # largest values that pixels may be meant to have
-
-
-@dataclass(frozen=True)
-class Preprocessing(ABC):
-    kind: ClassVar[str]
-
-    @property
-    def levels(self) -> int:
-        """Bits only: layers come in runs of so many nested thermometer levels."""
-        return 1
-
-    @property
-    def peak(self) -> float:
-        """Values only: the largest that a pixel may have; 0: they have no scale of their own."""
-        return 0.0
-
-    @abstractmethod
-    def transform(self, rows: Rows) -> NDArray[Any]: ...
-
-    def describe(self, name: str, column: int = 0) -> list[Bit]:
-        """What the bits of a column or channel of that name say, in their order."""
-        raise ValueError(f"{type(self).__name__} makes numbers, not bits; there is nothing to describe")
 
 
 @dataclass(frozen=True)
@@ -213,7 +194,11 @@ class Pixels(Preprocessing):
 
 
 KINDS: dict[str, type[Preprocessing]] = {
-    cls.kind: cls for cls in (Unchanged, Threshold, Adaptive, Thermometer, Quantiles, PlaceQuantiles, Centred, Pixels)
+    cls.kind: cls
+    for cls in (
+        *(Unchanged, Threshold, Adaptive, Thermometer, Quantiles, PlaceQuantiles, Centred, Pixels),
+        *(TableBits, TableValues),
+    )
 }
 BIT_RULES = ("none", "threshold", "adaptive", "thermometer", "quantile")
 
@@ -239,16 +224,22 @@ def from_transformer(given: Any) -> Preprocessing:
     )
 
 
-def fit_bits(rule: str, rows: Rows) -> Preprocessing:
-    """rule: a name of BIT_RULES and its numbers, thermometer:8:255, say."""
+def fit_bits(rule: str, rows: Rows, columns: Sequence[Column] = ()) -> Preprocessing:
+    """rule: a name of BIT_RULES and its numbers, thermometer:8:255, say. columns: of a table with text or gaps."""
     name, *numbers = rule.split(":")
     if name not in BIT_RULES:
         raise KeyError(name)
+    if columns:
+        if name != "quantile":
+            raise ValueError("a table with text or empty cells came, which quantile:4 and the like can read")
+        return TableBits.fit(columns, rows, *map(float, numbers))
     kind: Any = PlaceQuantiles if name == "quantile" and rows.ndim > 2 else KINDS[name]
     fitted: Preprocessing = kind.fit(rows, *map(float, numbers))
     return fitted
 
 
-def fit_values(rows: Rows) -> Preprocessing:
-    """Bytes stay bytes, other values are centred."""
+def fit_values(rows: Rows, columns: Sequence[Column] = ()) -> Preprocessing:
+    """Bytes stay bytes, other values are centred. columns: of a table with text or gaps."""
+    if columns:
+        return TableValues.fit(columns, rows)
     return Pixels.fit(rows) if rows.dtype == np.uint8 else Centred.fit(rows)

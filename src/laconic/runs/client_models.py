@@ -8,6 +8,7 @@ from typing import Any
 
 from laconic import __version__
 from laconic.client_model import ClientModel
+from laconic.data.sources import name_source
 from laconic.files import write_atomically
 from laconic.models.portable import About
 from laconic.models.preprocessing import KINDS, Preprocessing, Rows
@@ -69,7 +70,7 @@ def read_client(folder: Path, client: int | str) -> ClientModel:
         method=config.method_name,
         client=holding.client,
         name=holding.name,
-        data=Path(config.data.name).stem,
+        data=name_source(config.data.name),
         seed=config.seed,
         rounds=config.rounds,
         laconic=environment.laconic or __version__,
