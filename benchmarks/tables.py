@@ -304,7 +304,11 @@ def lies(file: Any) -> Rows:
 
 
 # ---------------------------------------------------------------- methods
-FAMILIES = {"tsetlin": "Tsetlin Machines, in the core", "networks": "neural networks, with PyTorch (extra `nn`)"}
+FAMILIES = {
+    "tsetlin": "Tsetlin Machines, in the core",
+    "heads": "features made from a seed, in the core",
+    "networks": "neural networks, with PyTorch (extra `nn`)",
+}
 
 
 def find_page(method: str) -> str:

@@ -18,18 +18,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "networks": {"importing", "trial"},
     "data": {"columns", "importing"},
     "aggregate": set(),
+    "banks": {"importing"},
     "linear": {"trial"},
     "state": set(),
-    "models": {"columns", "tsetlin", "networks", "linear", "state", "wire"},
+    "models": {"columns", "tsetlin", "networks", "linear", "banks", "state", "wire"},
     "export": {"models", "tsetlin", "networks", "linear"},
-    "explain": {"models", "tsetlin", "networks", "linear"},
+    "explain": {"models", "tsetlin", "networks", "linear", "pages"},
     "client_model": {"models", "export", "explain"},
     "algorithm": {"wire", "aggregate", "models"},
-    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"},
+    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"}
+    | {"banks"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets", "state"},
     "records": set(),
-    "report": {"records"},
+    "pages": set(),
+    "report": {"records", "pages"},
 }
 
 

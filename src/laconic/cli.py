@@ -12,7 +12,7 @@ import typer
 from laconic import __version__
 from laconic.bench import peers
 from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
-from laconic.console import carry_out, explained, show_table
+from laconic.console import carry_out, explained, find_width, show_table
 from laconic.deploy import commands as deploy
 from laconic.fleets import FLEETS
 
@@ -232,6 +232,44 @@ def predict(
         typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
 
 
+def explain(
+    source: Annotated[Path, typer.Argument(metavar="RUN|MODEL")],
+    client: WhichClient = None,
+    label: Annotated[str | None, typer.Option("--class", help="Of this class alone.")] = None,
+    row: Annotated[int | None, typer.Option(help="What decides about this row, from 0 up.")] = None,
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An .npz or .csv that the row is of; else the client's tests.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Rules shown of each class, clauses shown of a row.")] = 5,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="One self-contained page instead of text.")] = None,
+    own_code: OwnCode = "",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the rules of a client's model in words and pictures, or with --row what decides about one row.
+
+    RUN: a run folder (with --client). MODEL: a file that laconic export wrote.
+    """
+    with explained(debug=debug):
+        from laconic.explaining import explain_client
+        from laconic.opening import open_model
+
+        model = open_model(source, client, own_code=own_code)
+        found = explain_client(model, source, label=label, row=row, file=rows)
+        if out is not None:
+            from laconic.explain.page import write_page
+
+            write_page(found, out, top=top)
+        if as_json:
+            typer.echo(json.dumps(found.to_json()))
+        elif out is not None:
+            typer.echo(f"explanation: {out}")
+        else:
+            from laconic.explain.text import as_text
+
+            typer.echo(as_text(found, width=find_width(), top=top))
+
+
 def check(
     config: ConfigFile = None,
     settings: Settings = None,
@@ -433,6 +471,7 @@ app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("report", epilog="Example: laconic report runs/first")(report)
 app.command("export", epilog="Example: laconic export runs/first --client 7 --to c -o model.h")(export)
+app.command("explain", epilog="Example: laconic explain runs/first --client 7 --row 0 -o page.html")(explain)
 app.command("predict", epilog="Example: laconic predict model.safetensors rows.csv")(predict)
 app.add_typer(deploy.app, name="deploy")
 app.add_typer(bench_app, name="bench")

@@ -32,15 +32,17 @@ def export_model(
         told = asdict(model.export_onnx(path, rows=rows))
     else:
         write_rules(model, path)
-    written = {"path": str(path), "form": form, "client": model.about.client, "bytes": path.stat().st_size} | told
+    n_bytes = path.stat().st_size
+    written = {"path": str(path), "form": form, "client": model.about.client, "bytes": n_bytes} | told
     details = [f"{key.replace('_', ' ')}: {value}" for key, value in told.items()]
-    return written | {"lines": [f"{path}: {format_bytes(written['bytes'])}, {model!r}", *details]}
+    return written | {"lines": [f"{path}: {format_bytes(n_bytes)}, {model!r}", *details]}
 
 
 def write_rules(model: ClientModel, path: Path) -> None:
     """As JSON where the name ends so, else as lines of text."""
+    from laconic.explain.explanation import describe_rule
+
     rules = model.rules()
-    text = (
-        json.dumps([asdict(rule) for rule in rules], indent=1) if path.suffix == ".json" else "\n".join(map(str, rules))
-    )
+    described = json.dumps([describe_rule(rule) for rule in rules], indent=1)
+    text = described if path.suffix == ".json" else "\n".join(map(str, rules))
     write_atomically(path, text.encode())

@@ -111,6 +111,7 @@ def federate(
     folder: Path | None = None,
     on_disk: bool = False,
     tested: str = "test",
+    renews: bool = False,
     on_progress: OnProgress = lambda what, done, total: None,
 ) -> Iterator[Federation]:
     """Clients at home on a fleet of that name, until the end of the block. folder: of checkpoints.
@@ -119,7 +120,7 @@ def federate(
     """
     algorithm.check_averaging(conditions.averaging)
     algorithm.check_task(task)
-    home = Home(algorithm, task, source, seed, folder, on_disk, tested)
+    home = Home(algorithm, task, source, seed, folder, on_disk, tested, renews)
     with closing(open_fleet(fleet, home, conditions, on_progress, workers)) as opened:
         yield Federation(algorithm, task, opened)
 

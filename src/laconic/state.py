@@ -120,7 +120,12 @@ class _Writer:
                 f"{path} is a {type(value).__name__}; state is made of numbers, text, arrays, lists, tuples, sets, "
                 "dicts and dataclasses of these"
             )
-        return {name: self.dissolve(getattr(value, name), f"{path}.{name}") for name in names}
+        later = _later_defaults(cast(Hashable, type(value)))
+        return {
+            name: self.dissolve(getattr(value, name), f"{path}.{name}")
+            for name in names
+            if name not in later or getattr(value, name) != later[name]
+        }
 
     def _keep(self, array: NDArray[Any], path: str) -> Any:
         if array.dtype == np.bool_:
@@ -168,7 +173,8 @@ class _Reader:
         names = _field_types(kind)
         if names is None:
             raise TypeError(f"{path} should be a {kind}, which is no plain data")
-        return kind(**{name: self.restore(part, tree[name], f"{path}.{name}") for name, part in names.items()})
+        here = {name: part for name, part in names.items() if name in tree or name not in _later_defaults(kind)}
+        return kind(**{name: self.restore(part, tree[name], f"{path}.{name}") for name, part in here.items()})
 
 
 @cache
@@ -183,3 +189,11 @@ def _field_types(kind: Any) -> dict[str, Any] | None:
         hints = get_type_hints(kind, include_extras=True)
         return {field.name: hints[field.name] for field in fields(kind)}
     return get_type_hints(kind) if hasattr(kind, "_fields") else None
+
+
+@cache
+def _later_defaults(kind: Any) -> dict[str, Any]:
+    """Fields marked as `later`: a state without one has its default, so older states can be read, and equal newer."""
+    if not is_dataclass(kind):
+        return {}
+    return {field.name: field.default for field in fields(kind) if field.metadata.get("later")}

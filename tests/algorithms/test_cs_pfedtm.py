@@ -464,3 +464,33 @@ def test_every_ablation_runs_with_lost_replies_and_partial_participation(ablatio
 def test_more_shared_than_there_are_clauses_is_refused() -> None:
     with pytest.raises(ValueError, match=r"n_shared = 9 must be at most n_clauses, 8"):
         CSpFedTM(n_clauses=8, n_shared=9)
+
+
+# ---------------------------------------------------------------- what is tested
+def test_a_client_tested_as_trained_predicts_by_what_it_trained_whatever_came_since() -> None:
+    method = CSpFedTM(**SMALL, tested="trained")
+    client, home = method.start_client(TASK, site([0, 1, 2])), site([0, 1, 2] * 5, [0, 1, 2])
+    method.train(client, Order(2), home)
+    before, trained = method.personal_model(client), client.machines["shared"].weights.copy()
+    other = method.build(TASK, 2)
+    method.install(client, Merged(np.full((3, 2), 7, np.int32), tm.include_bits(other)), home)
+    after = method.personal_model(client)
+    assert np.array_equal(after.machines["shared"].weights, trained)
+    assert np.array_equal(after.scores(home.val.x), before.scores(home.val.x))
+    assert (client.machines["shared"].weights == 7).all(), "the next round goes on from what came"
+
+
+def test_who_never_trained_is_tested_with_what_came() -> None:
+    method = CSpFedTM(**SMALL, tested="trained")
+    client, home = method.start_client(TASK, site([0, 1, 2])), site([0, 1, 2], [0, 1, 2])
+    method.install(client, Merged(np.full((3, 2), 7, np.int32), tm.include_bits(method.build(TASK, 2))), home)
+    assert (method.personal_model(client).machines["shared"].weights == 7).all()
+
+
+def test_a_round_trains_the_machine_that_came_and_keeps_no_older_one() -> None:
+    method = CSpFedTM(**SMALL, tested="trained")
+    client, home = method.start_client(TASK, site([0, 1, 2])), site([0, 1, 2] * 5, [0, 1, 2])
+    for _ in range(2):
+        method.train(client, Order(2), home)
+        assert np.array_equal(client.machines["trained"].weights, client.machines["shared"].weights)
+        method.install(client, Merged(np.full((3, 2), 7, np.int32), tm.include_bits(method.build(TASK, 2))), home)

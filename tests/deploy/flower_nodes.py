@@ -73,7 +73,7 @@ class Deployment:
     def __init__(self, folder: Path, words: list[str]) -> None:
         """words: for `laconic deploy init`, of the data to be shared out or of those that nodes will bring."""
         self.folder, self.started, port = folder, time.monotonic(), find_free_port()
-        command = [LACONIC, "deploy", "init", str(folder), *words, "--address", f"127.0.0.1:{port}"]
+        command = [LACONIC, "deploy", "init", str(folder), *words, "--address", f"127.0.0.1:{port}", "--over", "flower"]
         made = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stderr
         self.proxy = Proxy(port)

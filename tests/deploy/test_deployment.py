@@ -36,9 +36,10 @@ from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpI
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from laconic.deploy.folders import read_examples, read_settings
+from laconic.deploy.examples import read_examples
 from laconic.deploy.keys import make_node_key, read_public_key
 from laconic.deploy.processes import make_environment, node_command, spare_loopback
+from laconic.deploy.settings import read_settings
 
 pytestmark = pytest.mark.deployment
 N_ROUNDS, AT_A_TIME = 2, 2

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
+from numpy.typing import NDArray
 
 from laconic import wire
 from laconic.algorithm import Algorithm, ClientId, Site, Step, Task, step_of
@@ -62,6 +63,7 @@ class Home:
     folder: Path | None = None  # of checkpoints
     on_disk: bool = False  # states live there between steps
     tested: str = "test"  # which of a client's examples it is evaluated on: test or validation
+    renews: bool = False  # before that its model looks at its own training examples, see PersonalModel.renew
 
 
 class Decoded(NamedTuple):
@@ -103,15 +105,19 @@ class Host:
         return len(self.home.source.at(request.client, request.round)[0].y)
 
     def evaluate(self, client: ClientId, round: int) -> Score:
-        _, val, test = self.home.source.at(client, round)
+        train, val, test = self.home.source.at(client, round)
         if self.home.tested == "validation":
             test = val
         if not len(test.y):
             return Score(client, 0, 0)
         method, state = self.home.algorithm, self._end(client).state
-        n_correct = int(np.count_nonzero(method.predict(state, test.x) == test.y))
+        if self.home.renews:
+            labels: NDArray[np.integer[Any]] = method.personal_model(state).renew(train.x).classify(test.x)
+        else:
+            labels = method.predict(state, test.x)
+        n_correct = int(np.count_nonzero(labels == test.y))
         others = method.predict_also(state, test.x)
-        also = tuple((name, int(np.count_nonzero(labels == test.y))) for name, labels in others.items())
+        also = tuple((name, int(np.count_nonzero(other == test.y))) for name, other in others.items())
         return Score(client, len(test.y), n_correct, also)
 
     def state(self, client: ClientId) -> Any:

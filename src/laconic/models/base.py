@@ -20,6 +20,10 @@ class PersonalModel(ABC):
     def scores(self, x: NDArray[Any]) -> Scores:
         """[example, class] the higher the likelier; -inf where a class is not to be chosen."""
 
+    def renew(self, x: NDArray[Any]) -> PersonalModel:
+        """With statistics of its inputs, where it has such, as these examples of its client give them."""
+        return self
+
     def chances(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """[example, class] that add up to 1 and rise with the scores; as votes are not calibrated, nor are these."""
         scores = self.scores(x).astype(np.float64) / self.unit

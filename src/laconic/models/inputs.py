@@ -29,6 +29,11 @@ class Preprocessing(ABC):
         return 0.0
 
     @property
+    def byte_layers(self) -> int:
+        """Bits and bytes: the last so many layers, or columns of a table, are bytes."""
+        return 0
+
+    @property
     def text_columns(self) -> tuple[Column, ...]:
         """Of a table that may hold text or lack values: all its columns. None: rows are numbers."""
         return ()

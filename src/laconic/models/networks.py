@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ class Logits(PersonalModel):
     def scores(self, x: NDArray[Any]) -> Scores:
         return nn.outputs(self.network, x)[1]
 
+    def renew(self, x: NDArray[Any]) -> Logits:
+        return replace(self, network=nn.renew_statistics(self.network, x))
+
 
 @dataclass
 class NearestTarget(PersonalModel):
@@ -32,6 +35,9 @@ class NearestTarget(PersonalModel):
     network: nn.Network
     targets: nn.Vector  # [class, feature]
     has_target: NDArray[np.bool_]  # [class], one at least
+
+    def renew(self, x: NDArray[Any]) -> NearestTarget:
+        return replace(self, network=nn.renew_statistics(self.network, x))
 
     def scores(self, x: NDArray[Any]) -> Scores:
         """Squared distances less the features' own squares, the same for all classes; the nearer the higher."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -193,13 +193,81 @@ class Pixels(Preprocessing):
         return rows.astype(np.uint8, copy=False)
 
 
-KINDS: dict[str, type[Preprocessing]] = {
-    cls.kind: cls
-    for cls in (
-        *(Unchanged, Threshold, Adaptive, Thermometer, Quantiles, PlaceQuantiles, Centred, Pixels),
-        *(TableBits, TableValues),
+@dataclass(frozen=True)
+class Bytes(Preprocessing):
+    """Values on 256 levels, for a bank of features: pixels fill them, others have mean 128 and spread 32."""
+
+    kind = "bytes"
+
+    n_layers: int  # of an image, or columns of a table
+    pixels: Pixels | None  # one of these
+    centred: Centred | None
+    table: TableValues | None = None
+
+    @classmethod
+    def fit(cls, rows: Rows) -> Self:
+        n_layers = 1 if rows.ndim == 3 else rows.shape[-1]
+        is_pixels = rows.dtype == np.uint8
+        return cls(n_layers, Pixels.fit(rows) if is_pixels else None, None if is_pixels else Centred.fit(rows))
+
+    @property
+    def text_columns(self) -> tuple[Column, ...]:
+        return self.table.columns if self.table else ()
+
+    def transform(self, rows: Rows) -> NDArray[np.uint8]:
+        if self.pixels is not None:
+            return self.pixels.transform(rows) * np.uint8(255 // int(self.pixels.largest))
+        centred = self.centred or self.table
+        assert centred is not None
+        levels: NDArray[np.uint8] = np.rint(128 + 32 * centred.transform(rows)).clip(0, 255).astype(np.uint8)
+        return levels
+
+
+@dataclass(frozen=True, eq=False)
+class BitsAndBytes(Preprocessing):
+    """Both side by side; a kind for each rule of bits, see BESIDE."""
+
+    bits: Any
+    values: Bytes
+
+    @property
+    def levels(self) -> int:
+        return int(self.bits.levels)
+
+    @property
+    def byte_layers(self) -> int:
+        return self.values.n_layers
+
+    @property
+    def text_columns(self) -> tuple[Column, ...]:
+        return self.values.text_columns
+
+    def transform(self, rows: Rows) -> NDArray[np.uint8]:
+        both = self.bits.transform(rows), self.values.transform(rows)
+        return np.concatenate([x[..., None] if x.ndim == 3 else x for x in both], axis=-1)
+
+    def describe(self, name: str, column: int = 0) -> list[Bit]:
+        described: list[Bit] = self.bits.describe(name, column)
+        return described
+
+
+BIT_KINDS: tuple[type[Preprocessing], ...] = (
+    *(Unchanged, Threshold, Adaptive, Thermometer, Quantiles, PlaceQuantiles, TableBits),
+)
+# a class each, so that a file is read by annotations alone
+BESIDE: dict[type[Preprocessing], type[BitsAndBytes]] = {
+    cls: make_dataclass(
+        f"{cls.__name__}AndBytes",
+        [("bits", cls), ("values", Bytes)],
+        bases=(BitsAndBytes,),
+        namespace={"kind": f"{cls.kind}+bytes"},
+        frozen=True,
+        eq=False,
     )
+    for cls in BIT_KINDS
 }
+ALL_KINDS: list[type[Preprocessing]] = [*BIT_KINDS, Centred, Pixels, TableValues, Bytes, *BESIDE.values()]
+KINDS = {cls.kind: cls for cls in ALL_KINDS}
 BIT_RULES = ("none", "threshold", "adaptive", "thermometer", "quantile")
 
 
@@ -238,8 +306,24 @@ def fit_bits(rule: str, rows: Rows, columns: Sequence[Column] = ()) -> Preproces
     return fitted
 
 
+def fit_bytes(rows: Rows, columns: Sequence[Column] = ()) -> Bytes:
+    """columns: of a table with text or gaps."""
+    if not columns:
+        return Bytes.fit(rows)
+    table = TableValues.fit(columns, rows)
+    return Bytes(table.transform(rows[:1]).shape[1], None, None, table)
+
+
+def put_beside(bits: Preprocessing, values: Bytes) -> BitsAndBytes:
+    return BESIDE[type(bits)](bits, values)
+
+
 def fit_values(rows: Rows, columns: Sequence[Column] = ()) -> Preprocessing:
     """Bytes stay bytes, other values are centred. columns: of a table with text or gaps."""
     if columns:
         return TableValues.fit(columns, rows)
     return Pixels.fit(rows) if rows.dtype == np.uint8 else Centred.fit(rows)
+
+
+def name_columns(features: Sequence[str], n_columns: int) -> list[str]:
+    return list(features) or [f"x{k}" for k in range(n_columns)]

@@ -18,6 +18,7 @@ from laconic.networks.sgd import (
     outputs,
     pull_to,
 )
+from laconic.networks.statistics import renew_statistics
 from laconic.networks.vector import (
     Layout,
     Live,
@@ -61,6 +62,7 @@ __all__ = [
     "outputs",
     "pack",
     "pull_to",
+    "renew_statistics",
     "start_vector",
     "unpack",
 ]

@@ -19,7 +19,7 @@ class BodyAndHead(nn.Module):
     """What every model here is; one of your own needs only a forward and a last layer called head.
 
     Its forward gets float32: [example, feature], or images [example, channel, row, column], grey ones with one channel.
-    Pixels come as -1 to 1 where their peak is known.
+    Pixels come as -1 to 1 where their peak is known, or as 0 to 1: Training.inputs.
     """
 
     def __init__(self, body: nn.Module, input_shape: tuple[int, ...], n_classes: int) -> None:

@@ -40,6 +40,13 @@ class Training:
     down: Kept = "fp32"  # precision of weights sent to clients; int8 and int4 have a scale for each row
     up: Kept = "fp32"  # precision of the changes that clients send
     init_seed: int = 0  # the first weights follow from it at both ends, at no bytes
+    inputs: Literal["centred", "unit"] = "centred"  # pixels as -1 to 1, or as 0 to 1; other values stay as they are
+    start: Literal["torch", "kaiming"] = "torch"  # of convolutions: torch's, or Kaiming normal by fan-out as in ResNets
+
+    @property
+    def floor(self) -> float:
+        """What a black pixel becomes."""
+        return -1.0 if self.inputs == "centred" else 0.0
 
     @property
     def shares_statistics(self) -> bool:

@@ -11,7 +11,7 @@ import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -25,6 +25,8 @@ from laconic.networks.models import choose_model, make_module
 
 Vector = NDArray[np.float32]
 MAX_ALIVE = 8  # modules a thread keeps
+# of a field that came later: states leave it out at its default, and so are what they were before (see laconic.state)
+LATER = {"later": True}
 STATISTICS = ("running_mean", "running_var")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # as malloc.h has them
 MOST_ON_HEAP, MOST_IDLE = 1 << 25, 1 << 27  # bytes: an array that is not given back at once; what a heap may keep
@@ -37,9 +39,11 @@ class Spec:
     model: str  # see models.make_module
     input_shape: tuple[int, ...]  # of one example: (features,), (height, width) or (height, width, channels)
     n_classes: int
-    peak: float = 0.0  # the largest value of a pixel, which becomes 1 as 0 becomes -1; 0: inputs stay as they are
+    peak: float = 0.0  # the largest value of a pixel, which becomes 1; 0: inputs stay as they are
     head: str = "head"  # the last layer's name in the module
     n_features: int = 0  # that the head gets from any body; 0: as many as the body makes
+    floor: float = field(default=-1.0, metadata=LATER)  # what a pixel of 0 becomes, where the peak is known
+    start: str = field(default="torch", metadata=LATER)  # how convolutions begin, see Training.start
 
 
 class Piece(NamedTuple):
@@ -160,6 +164,8 @@ class Live:
         n_features = getattr(head, "in_features", spec.n_features)
         if spec.n_features and n_features != spec.n_features:
             raise ValueError(f'the head of "{spec.model}" takes {n_features} features, {spec.n_features} were expected')
+        if spec.start == "kaiming":
+            start_by_fan_out(self.module)
         self.layout = describe(self.module, head)
         self.flat = torch.empty(self.layout.size)
         self.gradient = torch.zeros(self.layout.n_trained)
@@ -187,13 +193,7 @@ class Live:
         return features, logits
 
     def as_tensor(self, x: NDArray[Any]) -> Tensor:
-        """Examples as the module takes them."""
-        tensor = torch.from_numpy(readable(x)).float()
-        if self.spec.peak:
-            tensor = tensor * (2 / self.spec.peak) - 1
-        if len(self.spec.input_shape) == 1:
-            return tensor
-        return tensor.unsqueeze(1) if len(self.spec.input_shape) == 2 else tensor.permute(0, 3, 1, 2)
+        return arrange(torch.from_numpy(readable(x)), self.spec)
 
     def only(self, part: str) -> slice:
         """Where "all", the "body" or the "head" lies among the weights; what is not in it is frozen from now on."""
@@ -222,6 +222,23 @@ class Live:
                 parameter = parameters[piece.name]
                 mine.copy_(parameter.data)
                 parameter.data, parameter.grad = mine, view(self.gradient, piece)
+
+
+def arrange(x: Tensor, spec: Spec) -> Tensor:
+    """Examples as a module takes them."""
+    values = x.float()
+    if spec.peak:
+        values = values * ((1 - spec.floor) / spec.peak) + spec.floor
+    if len(spec.input_shape) == 1:
+        return values
+    return values.unsqueeze(1) if len(spec.input_shape) == 2 else values.permute(0, 3, 1, 2)
+
+
+def start_by_fan_out(module: nn.Module) -> None:
+    """As the authors of residual networks have it; what is no convolution stays as torch drew it."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
 
 
 def describe(module: nn.Module, head: nn.Module) -> Layout:

@@ -89,6 +89,7 @@ class Config:
     budget: str = ""  # most bytes per client and round, up and down together, e.g. "10kB"; "": no limit
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last is always evaluated
     checkpoint_every: int = 1  # rounds from one checkpoint to the next
+    renew_statistics: bool = False  # before a test, batch normalisation looks at a client's own training examples
     method_name: str = "fedtm"
     method: Algorithm
     data: DataSettings = field(default_factory=DataSettings)
@@ -103,6 +104,10 @@ class Config:
                 parse_bytes(self.budget)
             except ValueError as error:
                 raise ValueError(f"budget = {error}") from None
+        if self.renew_statistics and self.method.takes == "bits":
+            raise ValueError(
+                f"renew_statistics = true is for networks; {self.method_name} has no batch normalisation.  Leave it out"
+            )
         self.method.check_averaging(self.fleet.averaging)
 
 

@@ -1,4 +1,4 @@
-"""From a data set and a partition to what a fleet needs: the task, and every client's examples as bits or values."""
+"""From a data set and a partition to what a fleet needs: the task, and every client's examples as methods take them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from laconic.data.reading import Lacking
 from laconic.data.sources import open_source
 from laconic.fleets.source import ClientData
 from laconic.models.portable import turn
-from laconic.models.preprocessing import Preprocessing, fit_bits, fit_values
+from laconic.models.preprocessing import Preprocessing, fit_bits, fit_bytes, fit_values, put_beside
 from laconic.runs.typed_toml import ConfigError, lacking
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
         )
         for first, owned in starts.items()
     )
-    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), preprocessing.levels, preprocessing.peak)
+    scale = preprocessing.levels, preprocessing.peak, preprocessing.byte_layers
+    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), *scale)
     names = name_clients(dataset, config.data, shares)
     notes = (*dataset.notes, *tell_left_out(dataset, config.data, shares))
     return Prepared(task, ClientData(phases), shares, dataset, preprocessing, turns, names, notes)
@@ -106,12 +107,14 @@ def count_turns(settings: DataSettings, shape: Sequence[int], n_clients: int) ->
 
 
 def fit_preprocessing(dataset: Dataset, config: Config) -> Preprocessing:
-    """As bits or as values, whichever the method takes."""
-    if config.method.takes == "values":
-        return fit_values(dataset.x_train, dataset.columns)
+    """As bits, values or bytes, whichever the method takes."""
+    takes, rows, columns = config.method.takes, dataset.x_train, dataset.columns
+    if takes in ("values", "bytes"):
+        return fit_values(rows, columns) if takes == "values" else fit_bytes(rows, columns)
     rule = dataset.booleanize if config.data.booleanize == "auto" else config.data.booleanize
     try:
-        return fit_bits(rule, dataset.x_train, dataset.columns)
+        bits = fit_bits(rule, rows, columns)
+        return bits if takes == "bits" else put_beside(bits, fit_bytes(rows, columns))
     except KeyError:
         raise ConfigError("E102", f'data.booleanize = "{rule}" is unknown; there are {RULES}, or auto') from None
     except (ValueError, TypeError) as error:

@@ -170,6 +170,7 @@ def _go(
             folder=folder / checkpoints.FOLDER,
             on_disk=config.fleet.state == "disk",
             tested=config.data.tested,
+            renews=config.renew_statistics,
             on_progress=on_progress,
         ) as federation:
             on_open(federation.fleet)

@@ -9,7 +9,7 @@ sent    both ways: the common network, each layer by as many singular values as 
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
@@ -154,7 +154,7 @@ class FedKD(Algorithm):
 
     # ---------------------------------------------------------------- pieces
     def common_spec(self, task: Task) -> Spec:
-        return Spec(self.aux_model, task.input_shape, task.n_classes, task.peak)
+        return replace(choose_spec(task, self.training, (self.aux_model,)), head="head")
 
     def part(self, spec: Spec) -> Part:
         return nn.find_part(spec, statistics=self.training.shares_statistics)

@@ -50,7 +50,7 @@ class FML(SharedVector):
 
     def choose_spec(self, task: Task, client: ClientId = 0) -> Spec:
         """Of the common network."""
-        return Spec(self.aux_model, task.input_shape, task.n_classes, task.peak)
+        return replace(choose_spec(task, self.training, (self.aux_model,)), head="head")
 
     def check_task(self, task: Task) -> None:
         super().check_task(task)

@@ -12,7 +12,16 @@ def choose_spec(
 ) -> Spec:
     """models: taken by clients in turn, all of them ending in n_features; none: training.model."""
     model = models[client % len(models)] if models else training.model
-    return Spec(model, task.input_shape, task.n_classes, task.peak, training.head, n_features)
+    return Spec(
+        model,
+        task.input_shape,
+        task.n_classes,
+        task.peak,
+        training.head,
+        n_features,
+        training.floor,
+        training.start,
+    )
 
 
 def check_networks(task: Task, training: Training, models: tuple[str, ...], n_features: int) -> None:

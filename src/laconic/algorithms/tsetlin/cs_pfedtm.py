@@ -70,6 +70,7 @@ class CSpFedTM(SplitMethod):
     normaliser: Literal["dataset", "sample"] = "dataset"  # a machine's sums are divided by their span over these
     present_only: bool = True  # clients predict classes they hold; else a masked class beats all that are negative
     gate: bool = False  # a client uses the shared machine only if that helps on its examples set aside
+    tested: Literal["merged", "trained"] = "merged"  # with the shared machine that came, or the one it last trained
 
     @property
     def tells_counts(self) -> bool:
@@ -158,11 +159,14 @@ class CSpFedTM(SplitMethod):
     def train(self, client: TwoMachines, order: Order, site: Site) -> Update | None:
         sizes = {"private": self.n_clauses - order.n_shared, "shared": order.n_shared}
         per_class = client.prepare(site.train.y, self.build, **sizes)
+        client.machines.pop("trained", None)
         for machine in client.machines.values():
             tm.fit(machine, *site.train, site.rng, epochs=self.epochs)
         accuracy = self.mask_and_judge(client, site)
         if not order.n_shared:
             return None
+        if self.tested == "trained":
+            client.keep_trained()
         half = float(np.float16(accuracy))  # three bytes on the wire; fine enough to rank by
         return Update(
             client.machines["shared"].weights, len(site.train.y), half, per_class if self.tells_counts else None
@@ -180,7 +184,7 @@ class CSpFedTM(SplitMethod):
         self.mask_and_judge(client, site)
 
     def personal_model(self, client: TwoMachines) -> Composite:
-        in_use = {name: each for name, each in client.machines.items() if name == "private" or not client.is_gated}
+        in_use = {name: each for name, each in client.list_voters().items() if name == "private" or not client.is_gated}
         return Composite(in_use, self.find_spans(client, in_use), client.holds if self.present_only else None)
 
     # ---------------------------------------------------------------- pieces

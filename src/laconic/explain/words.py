@@ -1,0 +1,105 @@
+"""How numbers and facts of an explanation read, on a terminal and on a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import isnan
+
+from laconic.explain.explanation import Explanation
+from laconic.explain.row import RowExplanation, Voice
+from laconic.explain.rules import ModelRule
+
+MOST_VOTES = 4  # classes named beside a rule
+
+
+def format_amount(amount: float) -> str:
+    """With its sign, to three digits; whole votes whole."""
+    if not amount:
+        return "0"
+    return f"{amount:+.0f}" if float(amount).is_integer() else f"{amount:+.3g}"
+
+
+def format_share(share: float) -> str:
+    return "–" if isnan(share) else f"{100 * share:.0f} %"
+
+
+def word_votes(rule: ModelRule, label: str | None = None) -> str:
+    """What it says of classes, the one in question first."""
+    votes = sorted(rule.votes, key=lambda vote: vote[0] != label)
+    if len(votes) == 1:
+        return format_amount(votes[0][1])
+    more = f" and {len(votes) - MOST_VOTES} more" if len(votes) > MOST_VOTES else ""
+    return ", ".join(f"{name} {format_amount(vote)}" for name, vote in votes[:MOST_VOTES]) + more
+
+
+def word_origin(rule: ModelRule) -> str:
+    if rule.offered_by is None:
+        return rule.part
+    return f"{rule.part}, offered by client {rule.offered_by}, held by {count(rule.n_holders or 0, 'client')}"
+
+
+def word_evidence(found: Explanation) -> str:
+    if found.n_examples is None:
+        return "Support and precision are not known: no examples are at hand, and the model carries no counts of any."
+    examples = count(found.n_examples, "training example")
+    return (
+        f"Support is the share of the client's {examples} on which a rule fires, precision the share of these about "
+        "which it is right."
+    )
+
+
+def word_parts(found: Explanation) -> str:
+    """How many rules each part has."""
+    n_rules = Counter(rule.part for rule in found.rules)
+    owners = {rule.offered_by for rule in found.rules if rule.offered_by is not None}
+    of = f", offered by {count(len(owners), 'client')}" if owners else ""
+    speak = f" that speak of class {found.label}" if found.label is not None else ""
+    total = f"{count(len(found.rules), 'rule')}{speak}"
+    if len(n_rules) < 2:
+        return f"{total}{of}"
+    parts = ", ".join(f"{n:,} {part}{of if part == 'pooled' else ''}" for part, n in n_rules.items())
+    return f"{total}: {parts}"
+
+
+def word_verdict(row: RowExplanation) -> str:
+    if row.label is None:
+        return f"Row {row.row}: {row.predicted} is predicted"
+    truth = "which it is" if row.label == row.predicted else f"but it is {row.label}"
+    return f"Row {row.row}: {row.predicted} is predicted, {truth}"
+
+
+def word_spoken(voices: Sequence[Voice], label: str | None) -> str:
+    """How many clauses of each part spoke."""
+    parts = Counter(voice.rule.part for voice in voices)
+    of = f" of class {label}" if label is not None else ""
+    named = ", ".join(f"{n:,} {part}" for part, n in parts.items()) if len(parts) > 1 else ""
+    return f"{count(len(voices), 'clause')} spoke{of}" + (f": {named}" if named else "")
+
+
+def word_amounts(voice: Voice, label: str | None) -> str:
+    """What it adds to which classes, the one in question first."""
+    amounts = sorted(voice.amounts, key=lambda entry: entry[0] != label)[:MOST_VOTES]
+    return ", ".join(f"{format_amount(amount)} to {name}" for name, amount in amounts)
+
+
+def list_sums(row: RowExplanation) -> tuple[dict[str, tuple[float, ...]], list[int]]:
+    """Columns by name, and classes in the order of their scores, the best first."""
+    says_all = len(row.sums) == 1 or "logit" in row.sums
+    columns = row.sums if says_all else row.sums | {"score": row.scores}
+    return columns, sorted(range(len(row.classes)), key=lambda k: -row.scores[k])
+
+
+def format_sum(name: str, amount: float) -> str:
+    if name == "chance":
+        return format_share(amount)
+    return f"{amount:.3g}" if name == "distance" else format_amount(amount)
+
+
+def count(n: int, thing: str) -> str:
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+def begin(text: str) -> str:
+    """As a sentence does."""
+    return text[:1].upper() + text[1:]
