@@ -219,8 +219,8 @@ def predict(
     """Predict rows by a client's model: a class name on each line of stdout.
 
     MODEL: a file that laconic export wrote. RUN: a run folder (with --client). NODE: the folder of a node.
-    ROWS: a .csv, with names of columns on top or in the order of training, or an .npz with an array called rows; as
-    raw as the data set was, for the model brings its preprocessing.
+    ROWS: a .csv, with names of columns on top or in the order of training, a .parquet, or an .npz with an array called
+    rows; as raw as the data set was, for the model brings its preprocessing.
     """
     with explained(debug=debug):
         from laconic.opening import predict_file
