@@ -60,17 +60,13 @@ def measure(folder: Path) -> dict[str, Any]:
         drawn = model.export_c(header)
         done = model.export_c(header, rows=rows)
         c_time = time_c(header, rows)
-        text_bytes = header.stat().st_size
-    saved = Path(made).with_suffix(".safetensors")
-    model.save(saved)
-    sizes = {"header_bytes": text_bytes, "model_file_bytes": saved.stat().st_size}
-    saved.unlink()
     return {
         "method": model.about.method,
         "data": model.about.data,
         "seed": model.about.seed,
         "clients": config.data.clients,
         "rounds": config.rounds,
+        "options": f"T = {config.method.threshold}",
         "clauses": count_clauses(model),
         "compared_rows": done.n_compared,
         "compared_random_rows": drawn.n_compared,
@@ -78,8 +74,8 @@ def measure(folder: Path) -> dict[str, Any]:
         "python_microseconds": time_python(lambda: model.predict(rows[:N_TIMED])) / min(N_TIMED, len(rows)),
         "python_alone_microseconds": time_python(lambda: [model.predict(rows[k : k + 1]) for k in range(N_ALONE)])
         / N_ALONE,
-        "chips": {each.target: [each.flash, each.ram, each.stack] for each in done.footprints},
-    } | sizes
+        "chips": {each.target: [each.flash_bytes, each.ram_bytes, each.stack_bytes] for each in done.footprints},
+    }
 
 
 def count_clauses(model: ClientModel) -> int:

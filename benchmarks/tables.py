@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from laconic.algorithms import METHODS
+from laconic.reproduce import page
 
 Rows = Iterator[list[str]]
 Make = Callable[[Any], Rows]
@@ -288,6 +289,21 @@ def sketch_networks(file: Any) -> Rows:
         yield [f"{run['n']:,} · {run['m']:,}", *(f"{run[f'{key}_ms']:.2f}" for key in keys)]
 
 
+@table(
+    "models.c",
+    "model | clauses | flash M0+, kB | flash M4, kB | stack, B | C, µs | Python alone | Python of many | rows compared",
+)
+def models_c(file: Any) -> Rows:
+    for run in file["c"]:
+        options = f" ({run['options']})" if run["options"] else ""
+        chips = [run["chips"][chip] for chip in ("cortex-m0plus", "cortex-m4")]
+        flash = [f"{flash / 1000:.1f}" for flash, _, _ in chips]
+        times = [number(run[f"{who}_microseconds"], 1) for who in ("c", "python_alone", "python")]
+        name = f"{link(run['method'])} on {DATA.get(run['data'], run['data'])}{options}"
+        n_compared = run["compared_rows"] + run["compared_random_rows"]
+        yield [name, number(run["clauses"]), *flash, str(max(each[2] for each in chips)), *times, number(n_compared)]
+
+
 @table("trust", "what befalls | before | due | measured | command | commit")
 def trust(file: Any) -> Rows:
     for row in file:
@@ -301,6 +317,11 @@ def lies(file: Any) -> Rows:
         page, change = f"../methods/{find_page(row['method'])}", signed(100 * (row["liar"] - row["honest"]))
         honest, liar, mean = (f"{100 * row[key]:.1f}" for key in ("honest", "liar", "mean_liar"))
         yield [f"[{row['method']}]({page})", row["averaging"], honest, liar, change, mean, str(row["refused"])]
+
+
+# ---------------------------------------------------------------- published figures
+for name, (header, make) in page.TABLES.items():
+    table(name, header)(lambda file, make=make: make(file["rows"]))
 
 
 # ---------------------------------------------------------------- methods

@@ -23,8 +23,12 @@ def open_model(path: Path, client: str | None = None, *, own_code: str = "") -> 
         if client is None:
             raise ValueError(f"{path} is a run of several clients; say whose model is wanted: --client 0")
         return read_client(path, client)
+    if (path / "node.toml").exists():
+        from laconic.deploy.node_model import read_node
+
+        return check_whose(read_node(path), path, client)
     what = "is there, but holds none" if path.exists() else "is not there"
-    raise ValueError(f"{path} {what}; a run folder or a model that laconic export wrote was expected")
+    raise ValueError(f"{path} {what}; a run folder, a node or a model that laconic export wrote was expected")
 
 
 def check_whose(model: ClientModel, path: Path, client: str | None) -> ClientModel:
@@ -40,6 +44,7 @@ def find_test_rows(path: Path, model: ClientModel) -> NDArray[Any] | None:
     from laconic.runs.client_models import read_test_rows
 
     try:
-        return read_test_rows(path, model.about.client)
+        rows = read_test_rows(path, model.about.client)
     except ValueError:  # the run may have come from a machine that has the data set
         return None
+    return rows if len(rows) else None

@@ -65,6 +65,20 @@ def test_fuzzy_clauses_learn_images_and_are_read_as_rules(kind):
 
 
 @BOTH
+def test_machines_are_balanced_unless_fuzzy_clauses_have_few_examples_a_class(kind):
+    few = slice(None, None, 3)  # 50 of three species
+    for fuzzy, chosen, balanced, expected in (
+        (None, few, None, True),
+        (FUZZY, few, None, False),
+        (FUZZY, slice(None), None, True),
+        (FUZZY, few, True, True),
+        (None, few, False, False),
+    ):
+        classifier = small(kind, fuzzy=fuzzy, balanced=balanced).fit(IRIS[chosen], SPECIES[chosen])
+        assert (classifier.machine_.rivalry is not None) == expected
+
+
+@BOTH
 def test_fuzzy_settings_that_are_none_are_refused(kind):
     with pytest.raises(ValueError, match=r"fuzzy is 3; give Fuzzy\(failures, literals\)"):
         small(kind, fuzzy=3).fit(IRIS, SPECIES)

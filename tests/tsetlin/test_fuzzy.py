@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from laconic.explain.parts import dissect
+from laconic.models.machines import Ballot
 from laconic.tsetlin import (
     Fuzzy,
     Machine,
@@ -217,3 +219,14 @@ def test_activity_and_include_bits_are_as_of_classic_machines():
     machine = set_clause(build(Shape.flat(4), 2, 2, fuzzy=Fuzzy(failures=2, literals=9)), [0, 2, ~3], (1, 0))
     assert clause_activity(machine).tolist() == [[False, False], [True, False]]
     assert include_bits(machine)[1, 0].tolist() == [True, False, True, False, False, False, False, True]
+
+
+def test_what_an_explanation_hears_of_each_clause_adds_up_to_the_class_sums():
+    x, y = blots(100, 4)
+    machine = build(Shape.flat(40), 3, 10, threshold=60, fuzzy=Fuzzy(failures=4, literals=9))
+    fit(machine, x, y, np.random.default_rng(0), epochs=5)
+    anatomy = dissect(Ballot(machine))
+    assert anatomy is not None
+    (part,) = anatomy.parts
+    heard = np.einsum("nbk,bkc->nc", part.speaks(x.astype(np.uint8)), part.votes)
+    np.testing.assert_array_equal(heard, class_sums(machine, x))

@@ -22,6 +22,7 @@ from laconic.tsetlin.rules import Evidence, Flag, Rule, read_rules, votes_by_cla
 from laconic.tsetlin.training import fit
 
 EpochHook = Callable[[Any, int], None]  # (the estimator, which can predict by then; epochs done: 1, 2, ...)
+BALANCED_FROM = 20  # examples a class, on average, of fuzzy machines
 EVIDENCE_SAMPLES = 2000  # clause outputs on more than these would cost more than they tell
 
 
@@ -33,7 +34,10 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
     # Defaults by 5-fold cross-validation on iris, wine, breast cancer and digits: mean accuracy .971 and, coalesced,
     # .967 (.970 and .966 if not balanced). Half or twice the threshold or the epochs, or specificity 2 to 5, changes
-    # the former by .002 at most.
+    # the former by .002 at most. Twenty clauses alone: .934; twenty fuzzy ones, Fuzzy(10, 20): .958 to .963 with a
+    # threshold of once to eight times what they can vote and specificity 3 to 50.
+    # Whether balanced: docs/results/fuzzy.md. No number of examples or classes was found at which it is bad for classic
+    # clauses; fuzzy ones lost ten points with ten examples a class.
     def __init__(
         self,
         n_clauses: int = 400,
@@ -42,7 +46,7 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         epochs: int = 30,
         *,
         boost: bool = True,
-        balanced: bool = True,  # classes speak against those they are mistaken for, and have a bias: tsetlin/balance.py
+        balanced: bool | None = None,  # tsetlin/balance.py; None: unless fuzzy clauses have few examples a class
         fuzzy: Fuzzy | None = None,  # clauses that vote although some literals fail: tsetlin/fuzzy.py
         patch: tuple[int, int] | None = None,  # None: flat; (height, width): convolutional, on images
         image_shape: tuple[int, ...] | None = None,  # of the rows of a 2-D X; image stacks bring their own
@@ -151,9 +155,14 @@ class _TsetlinEstimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             threshold=self._choose_threshold(),
             specificity=self.specificity,
             boost=self.boost,
-            balanced=self.balanced,
+            balanced=self._is_balanced(len(rows)),
             fuzzy=self.fuzzy,
         )
+
+    def _is_balanced(self, n_examples: int) -> bool:
+        if self.balanced is not None:
+            return self.balanced
+        return self.fuzzy is None or n_examples >= BALANCED_FROM * len(self.classes_)
 
     def _choose_threshold(self) -> int:
         if self.threshold is not None:

@@ -23,11 +23,9 @@ N_DRAWN = 10_000
 
 @dataclass(frozen=True)
 class CExport:
-    """What was written, and what it takes."""
+    """How what was written was compared, and what it takes."""
 
-    path: Path
-    name: str  # functions and types begin with it
-    value: str  # type of a raw value
+    row_type: str  # of the numbers that it reads
     n_compared: int  # rows on which C and Python agree
     footprints: tuple[Footprint, ...]  # on this machine, and on Cortex-M where arm-none-eabi-gcc is
 
@@ -52,4 +50,4 @@ def export_c(portable: PortableModel, path: Path, name: str = "model", rows: Any
         check_c(draft, name, portable, values, rows)
         footprints = measure(draft, name)
     write_atomically(path, text.encode())
-    return CExport(path, name, values.ctype, len(rows), footprints)
+    return CExport(values.ctype, len(rows), footprints)

@@ -209,7 +209,7 @@ def write_thresholds(preprocessing: Preprocessing, values: Values, meaning: str)
 
 
 def write_adaptive(preprocessing: Adaptive, sizes: dict[str, int], turns: int, shape: tm.Shape, values: Values) -> str:
-    if values.ctype != "uint8_t":
+    if values.ctype in ("float", "double"):
         raise ValueError(f"rows hold {values.ctype}; the adaptive threshold reads bytes, whole numbers from 0 to 255")
     # OpenCV does not blur along an axis of one pixel; kernels are symmetric, so the half from the middle on will do
     along, down = (
