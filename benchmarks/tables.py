@@ -306,6 +306,63 @@ def models_c(file: Any) -> Rows:
         yield [name, number(run["clauses"]), flash, stack, instructions, *times, number(n_compared)]
 
 
+@table("mqtt", "what | Flower 1.41 | due | measured | command | commit")
+def mqtt(file: Any) -> Rows:
+    def row(name: str, what: str, before: str, due: str, measured: str) -> list[str]:
+        return [what, before, due, f"**{measured}**", f"`python benchmarks/mqtt.py {name}`", file[name]["commit"]]
+
+    wire, exchanges = file["wire"], file["exchanges"]
+    up, down = exchanges["up_beyond_payload"], exchanges["down_beyond_payload"]
+    yield row(
+        "exchanges",
+        "socket bytes of an exchange beyond its payload, up and down",
+        "8,800 and 5,500",
+        "100",
+        f"{up:.0f} and {down:.0f}",
+    )
+    each = wire["idle"]["bytes_a_day_at_300_s"]
+    yield row("wire", "idle node, bytes a day, both ways", "33 MB", "20 kB", f"{sum(each) / 1000:.1f} kB")
+    seconds = exchanges["median_seconds"]
+    yield row("exchanges", "a later exchange of clausepool on digits, median", "5–7 s", "0.5 s", f"{seconds:.2f} s")
+    payload = next(row for row in wire["rows"] if row["payload"] == 70)
+    came = f"{payload['median_ms']:.1f} ms (nine tenths below {payload['p90_ms']:.1f})"
+    yield row("wire", "of which transport: a round trip of 70 B, median", NOTHING, "50 ms", came)
+    for kill in file["faults"]["rows"]:
+        what = f"kill -9 of {kill['killed']}: two rounds further after"
+        yield row("faults", what, NOTHING, "20 s", f"{kill['seconds']:.1f} s")
+    for key, words in (("connect_first", "the first time"), ("connect_again", "with the TLS session resumed")):
+        up, down = wire[key]
+        yield row("wire", f"connecting {words}, up and down", NOTHING, NOTHING, f"{up:,.0f} and {down:,.0f} B")
+
+
+@table("mqtt.many", "what | 200 nodes, measured | 10,000, by arithmetic | 1,000,000, by arithmetic")
+def mqtt_many(file: Any) -> Rows:
+    many, wire, exchanges = file["many_200"], file["wire"], file["exchanges"]
+    memory = (many["broker_mb_connected"] - many["broker_mb_before"]) / many["nodes"]  # MB a node
+    processor = (
+        many["broker_cpu_seconds"] / 31 / many["nodes"]
+    )  # seconds a node and exchange, connecting once among them
+    beyond = exchanges["up_beyond_payload"] + exchanges["down_beyond_payload"]
+    idle = sum(wire["idle"]["bytes_a_day_at_300_s"])
+    duty = sum(wire["connect_again"]) + beyond
+    sizes = (many["nodes"], 10_000, 1_000_000)
+
+    def spread(what: str, unit: str, each: float, digits: int = 0) -> list[str]:
+        return [what, *(f"{each * n:,.{digits}f} {unit}" for n in sizes)]
+
+    yield [
+        "an exchange with everyone, 70 B each way",
+        f"{many['median_round_seconds']:.2f} s, on a machine that also played all nodes",
+        NOTHING,
+        NOTHING,
+    ]
+    yield spread("the broker's processor for it", "s", processor, 2)
+    yield spread("the broker's memory for connections", "MB", memory)
+    yield spread("bytes of it beyond payload, both ways", "kB", beyond / 1000)
+    yield spread("staying connected, a day", "MB", idle / 1e6, 1)
+    yield spread("waking every ten minutes instead, with one exchange each, a day", "MB", 144 * duty / 1e6)
+
+
 @table("trust", "what befalls | before | due | measured | command | commit")
 def trust(file: Any) -> Rows:
     for row in file:
