@@ -1,6 +1,6 @@
 """Makes rows of a results JSON of finished runs, one for each folder.
 
-    python benchmarks/collect.py RUN...
+python benchmarks/collect.py RUN...
 """
 
 import json
@@ -15,7 +15,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def describe(folder: Path) -> dict[str, Any]:
     done, env = (json.loads((folder / name).read_text("utf-8")) for name in ("DONE.json", "env.json"))
-    tested = {str(row["round"]): row for row in read_lines(folder / "metrics.jsonl") if row["accuracy_mean"] is not None}
+    tested = {
+        str(row["round"]): row for row in read_lines(folder / "metrics.jsonl") if row["accuracy_mean"] is not None
+    }
     last = tested[max(tested, key=int)]
     return {
         "run": folder.name,
