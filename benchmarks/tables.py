@@ -319,17 +319,19 @@ def sketch_networks(file: Any) -> Rows:
 
 @table(
     "models.c",
-    "model | clauses | flash M0+, kB | flash M4, kB | stack, B | C, µs | Python alone | Python of many | rows compared",
+    "model | clauses | kB M0+ · M4 | stack, B | instructions M0+ · M4 | C, µs | Python alone | of many | rows compared",
 )
 def models_c(file: Any) -> Rows:
     for run in file["c"]:
         options = f" ({run['options']})" if run["options"] else ""
         chips = [run["chips"][chip] for chip in ("cortex-m0plus", "cortex-m4")]
-        flash = [f"{flash / 1000:.1f}" for flash, _, _ in chips]
+        flash = " · ".join(f"{flash / 1000:.1f}" for flash, _, _ in chips)
+        instructions = " · ".join(f"{run['instructions'][chip]:,}" for chip in ("cortex-m0plus", "cortex-m4"))
         times = [number(run[f"{who}_microseconds"], 1) for who in ("c", "python_alone", "python")]
         name = f"{link(run['method'])} on {DATA.get(run['data'], run['data'])}{options}"
         n_compared = run["compared_rows"] + run["compared_random_rows"]
-        yield [name, number(run["clauses"]), *flash, str(max(each[2] for each in chips)), *times, number(n_compared)]
+        stack = str(max(each[2] for each in chips))
+        yield [name, number(run["clauses"]), flash, stack, instructions, *times, number(n_compared)]
 
 
 @table("trust", "what befalls | before | due | measured | command | commit")

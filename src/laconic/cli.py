@@ -219,20 +219,17 @@ def predict(
     """Predict rows by a client's model: a class name on each line of stdout.
 
     MODEL: a file that laconic export wrote. RUN: a run folder (with --client). NODE: the folder of a node.
-    ROWS: a .csv, with names of columns on top or in the order of training, or an .npz with an array called rows; as
-    raw as the data set was, for the model brings its preprocessing.
+    ROWS: a .csv, with names of columns on top or in the order of training, a .parquet, or an .npz with an array called
+    rows; as raw as the data set was, for the model brings its preprocessing.
     """
     with explained(debug=debug):
-        from laconic.opening import open_model
-        from laconic.rows import read_rows
+        from laconic.opening import predict_file
 
-        model = open_model(source, client, own_code=own_code)
-        predicted = model.predict(read_rows(rows, model.about.features)).tolist()
-        typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
+        typer.echo(predict_file(source, rows, client, own_code=own_code, as_json=as_json))
 
 
 def explain(
-    source: Annotated[Path, typer.Argument(metavar="RUN|MODEL")],
+    source: Annotated[Path, typer.Argument(metavar="RUN|NODE|MODEL")],
     client: WhichClient = None,
     label: Annotated[str | None, typer.Option("--class", help="Of this class alone.")] = None,
     row: Annotated[int | None, typer.Option(help="What decides about this row, from 0 up.")] = None,
@@ -247,7 +244,7 @@ def explain(
 ) -> None:
     """Show the rules of a client's model in words and pictures, or with --row what decides about one row.
 
-    RUN: a run folder (with --client). MODEL: a file that laconic export wrote.
+    RUN: a run folder (with --client). NODE: the folder of a node. MODEL: a file that laconic export wrote.
     """
     with explained(debug=debug):
         from laconic.explaining import explain_client

@@ -8,6 +8,7 @@ import shutil
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from laconic.deploy.allowed import check_allowed
 from laconic.deploy.settings import Settings, read_settings
 from laconic.deploy.thresholds import choose_rule, find_task, is_fitted
 from laconic.files import make_folder, write_atomically
+from laconic.fleets import REMOTE
 from laconic.records import Deployed, Partition, Summary, read, read_rounds, write
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, write_config
@@ -35,6 +37,8 @@ def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]
     check_allowed(tomllib.loads(write_config(config))["method"])
     settings, partition = read_settings(server, "server"), read(server, Partition)
     config = choose_rule(config, is_nodes_own=partition.is_nodes_own)
+    if settings.over in REMOTE:
+        config = replace(config, fleet=replace(config.fleet, name=settings.over))
     rule = config.data.booleanize
     if settings.over == "flower" and is_fitted(rule):
         raise ConfigError("E102", f'data.booleanize = "{rule}" is fitted over MQTT alone (docs/deploy.md)')
