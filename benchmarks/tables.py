@@ -78,6 +78,34 @@ def clausepool(file: Any) -> Rows:
         yield [title, offered, mean(alone), mean(own), mean(pool), *gains, f"{most:.1f}", aim]
 
 
+@table("clausepool.seeds", "| seed | alone | own clauses | private seed head | one shot | seedhead | clausepool")
+def clausepool_seeds(file: Any) -> Rows:
+    """Runs of `with_seeds`, and controls of older lists on the same partitions."""
+    runs = {run["run"]: run for name in ("fashion_mnist", "twenty_steps", "with_seeds") for run in file[name]}
+
+    def show(name: str) -> str:
+        if name not in runs:
+            return NOTHING
+        size = sent_kb(runs[name])
+        return f"{runs[name]['last']:.2f} ({runs[name]['p10']:.1f})" + (f", {size:.1f} kB" if size else "")
+
+    alone = {
+        "ci": "ci-local-{}",
+        "fm0.05": "local-0.05/seed-{}",
+        "fm0.1": "local-0.1/seed-{}",
+        "fm1": "local-1/seed-{}",
+    }
+    titles = {"ci": "CIFAR-10, α = 0.1"} | {
+        f"fm{alpha}": f"Fashion-MNIST, α = {alpha}" for alpha in ("0.05", "0.1", "1")
+    }
+    for key, title in titles.items():
+        for seed in range(5):
+            if f"C-{key}-pool-{seed}" in runs or f"C-{key}-seed-{seed}" in runs:
+                mine = [f"C-{key}-{part}-{seed}" for part in ("private", "once", "seed", "pool")]
+                names = [alone[key].format(seed), f"{key}-own-{seed}", *mine]
+                yield [title, str(seed), *map(show, names)]
+
+
 CS_PFEDTM = {  # runs of Fashion-MNIST are named by these
     "cs": f"{link('cs-pfedtm')} as published",
     "csp": "the same, `present_only=true`",
