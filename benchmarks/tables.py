@@ -406,6 +406,15 @@ def lies(file: Any) -> Rows:
         yield [f"[{row['method']}]({page})", row["averaging"], honest, liar, change, mean, str(row["refused"])]
 
 
+@table("parity", "method | reference | its commit | rounds | weights | masks | accuracy, theirs · ours | our commit")
+def parity(file: Any) -> Rows:
+    for row in file:
+        masks = NOTHING if row["masks"] is None else f"{row['masks']:.2%}"
+        accuracy = [number(row[f"accuracy_{who}"], 1) for who in ("theirs", "ours")]
+        gaps = [str(row["rounds"]), f"{row['weights']:.1e}", masks, " · ".join(accuracy)]
+        yield [link(row["method"]), row["reference"], row["their_commit"], *gaps, row["commit"]]
+
+
 # ---------------------------------------------------------------- published figures
 for name, (header, make) in page.TABLES.items():
     table(name, header)(lambda file, make=make: make(file["rows"]))
