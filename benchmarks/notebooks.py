@@ -1,7 +1,7 @@
 """Runs the notebooks of docs/notebooks from top to bottom and keeps what their cells show.
 
-    python benchmarks/notebooks.py               # all of them, in place
-    python benchmarks/notebooks.py --check       # the same, but nothing is written: what the tests do
+python benchmarks/notebooks.py               # all of them, in place
+python benchmarks/notebooks.py --check       # the same, but nothing is written: what the tests do
 """
 
 import sys

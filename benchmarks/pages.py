@@ -8,24 +8,22 @@ A page holds a table between `<!-- table: NAME -->` and `<!-- end -->`; the JSON
 """
 
 import json
-import re
 import sys
 from pathlib import Path
 
 from tables import TABLES
 
+from laconic.reproduce.page import TABLE, render_table
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
-TABLE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def render(name: str) -> str:
     """The table as Markdown."""
     header, make = TABLES[name]
     source = RESULTS / f"{name.split('.')[0]}.json"
-    rows = [header.split("|"), *make(json.loads(source.read_text("utf-8")) if source.exists() else None)]
-    head, *body = ["| " + " | ".join(cell.strip() for cell in row) + " |\n" for row in rows]
-    return head + "|---" * len(rows[0]) + "|\n" + "".join(body)
+    return render_table(header, make(json.loads(source.read_text("utf-8")) if source.exists() else None))
 
 
 def refresh(page: str) -> str:

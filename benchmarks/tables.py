@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from laconic.algorithms import METHODS
+from laconic.reproduce import page
 
 Rows = Iterator[list[str]]
 Make = Callable[[Any], Rows]
@@ -335,6 +336,23 @@ def sketch_networks(file: Any) -> Rows:
         yield [f"{run['n']:,} · {run['m']:,}", *(f"{run[f'{key}_ms']:.2f}" for key in keys)]
 
 
+@table(
+    "models.c",
+    "model | clauses | kB M0+ · M4 | stack, B | instructions M0+ · M4 | C, µs | Python alone | of many | rows compared",
+)
+def models_c(file: Any) -> Rows:
+    for run in file["c"]:
+        options = f" ({run['options']})" if run["options"] else ""
+        chips = [run["chips"][chip] for chip in ("cortex-m0plus", "cortex-m4")]
+        flash = " · ".join(f"{flash / 1000:.1f}" for flash, _, _ in chips)
+        instructions = " · ".join(f"{run['instructions'][chip]:,}" for chip in ("cortex-m0plus", "cortex-m4"))
+        times = [number(run[f"{who}_microseconds"], 1) for who in ("c", "python_alone", "python")]
+        name = f"{link(run['method'])} on {DATA.get(run['data'], run['data'])}{options}"
+        n_compared = run["compared_rows"] + run["compared_random_rows"]
+        stack = str(max(each[2] for each in chips))
+        yield [name, number(run["clauses"]), flash, stack, instructions, *times, number(n_compared)]
+
+
 @table("trust", "what befalls | before | due | measured | command | commit")
 def trust(file: Any) -> Rows:
     for row in file:
@@ -348,6 +366,11 @@ def lies(file: Any) -> Rows:
         page, change = f"../methods/{find_page(row['method'])}", signed(100 * (row["liar"] - row["honest"]))
         honest, liar, mean = (f"{100 * row[key]:.1f}" for key in ("honest", "liar", "mean_liar"))
         yield [f"[{row['method']}]({page})", row["averaging"], honest, liar, change, mean, str(row["refused"])]
+
+
+# ---------------------------------------------------------------- published figures
+for name, (header, make) in page.TABLES.items():
+    table(name, header)(lambda file, make=make: make(file["rows"]))
 
 
 # ---------------------------------------------------------------- methods

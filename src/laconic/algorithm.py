@@ -84,7 +84,8 @@ class Task:
     n_clients: int
     levels: int = 1  # bits only: layers come in runs of so many nested thermometer levels
     peak: float = 0.0  # values only: the largest that a pixel may have; 0: values have no scale of their own
-    byte_layers: int = 0  # bits and bytes: the last so many layers, or columns of a table, are bytes
+    # bits and bytes: the last so many layers, or columns of a table, are bytes; states without leave it out
+    byte_layers: int = field(default=0, metadata={"later": True})
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -15,6 +15,7 @@ from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
 from laconic.console import carry_out, explained, find_width, show_table
 from laconic.deploy import commands as deploy
 from laconic.fleets import FLEETS
+from laconic.reproduce.recipe import SCALES, Scale
 
 app = typer.Typer(
     help="Personalised federated learning in few bytes.",
@@ -183,6 +184,9 @@ def export(
         Path | None, typer.Option("-o", "--out", help="The file; else named after method and client.")
     ] = None,
     name: Annotated[str, typer.Option(help="What functions and tables in C begin with.")] = "model",
+    evidence: Annotated[
+        bool, typer.Option(help="A model takes along how often its rules fired on training examples.")
+    ] = True,
     own_code: OwnCode = "",
     as_json: AsJson = False,
     debug: Debug = False,
@@ -200,12 +204,8 @@ def export(
 
         model = open_model(source, client, own_code=own_code)
         rows = find_test_rows(source, model) if form in ("c", "onnx") else None
-        written = export_model(model, form, out, name=name, rows=rows)
-        if as_json:
-            typer.echo(json.dumps(written))
-            return
-        for line in written["lines"]:
-            typer.echo(line)
+        written, lines = export_model(model, form, out, name=name, rows=rows, evidence=evidence)
+        typer.echo(json.dumps(written) if as_json else "\n".join(lines))
 
 
 def predict(
@@ -219,20 +219,17 @@ def predict(
     """Predict rows by a client's model: a class name on each line of stdout.
 
     MODEL: a file that laconic export wrote. RUN: a run folder (with --client). NODE: the folder of a node.
-    ROWS: a .csv, with names of columns on top or in the order of training, or an .npz with an array called rows; as
-    raw as the data set was, for the model brings its preprocessing.
+    ROWS: a .csv, with names of columns on top or in the order of training, a .parquet, or an .npz with an array called
+    rows; as raw as the data set was, for the model brings its preprocessing.
     """
     with explained(debug=debug):
-        from laconic.opening import open_model
-        from laconic.rows import read_rows
+        from laconic.opening import predict_file
 
-        model = open_model(source, client, own_code=own_code)
-        predicted = model.predict(read_rows(rows, model.about.features)).tolist()
-        typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
+        typer.echo(predict_file(source, rows, client, own_code=own_code, as_json=as_json))
 
 
 def explain(
-    source: Annotated[Path, typer.Argument(metavar="RUN|MODEL")],
+    source: Annotated[Path, typer.Argument(metavar="RUN|NODE|MODEL")],
     client: WhichClient = None,
     label: Annotated[str | None, typer.Option("--class", help="Of this class alone.")] = None,
     row: Annotated[int | None, typer.Option(help="What decides about this row, from 0 up.")] = None,
@@ -247,7 +244,7 @@ def explain(
 ) -> None:
     """Show the rules of a client's model in words and pictures, or with --row what decides about one row.
 
-    RUN: a run folder (with --client). MODEL: a file that laconic export wrote.
+    RUN: a run folder (with --client). NODE: the folder of a node. MODEL: a file that laconic export wrote.
     """
     with explained(debug=debug):
         from laconic.explaining import explain_client
@@ -452,6 +449,41 @@ def bench_networks(
             Console().print(networks.table(rows))
 
 
+def reproduce(
+    what: Annotated[str, typer.Argument(metavar="[PAPER[:TABLE[:ROW]]]")] = "",
+    scale: Annotated[str, typer.Option(help="One of: " + ", ".join(SCALES) + ".")] = "small",
+    seeds: Annotated[int, typer.Option(min=1, help="How many, from 0 on.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with runs that were begun.")] = False,
+    is_list: Annotated[bool, typer.Option("--list", help="Run nothing; show rows, commands, hours, verdicts.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the runs, kept by scale.")] = Path("runs/reproduce"),
+    scoreboard: Annotated[
+        Path | None, typer.Option(help="Where results are entered; else the one in docs/results of the source.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Clients at once; 0: one per core.")] = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Measure published figures again, with their papers' settings, and enter what came of it.
+
+    PAPER: cs-pfedtm, fedpurin, pbfl, fedtm or pfed1bs; TABLE as printed; ROW: method/data/alpha, or how it begins.
+    """
+    chosen = cast(Scale, choose("scale", scale, list(SCALES))[0])
+    with explained(debug=debug):
+        from laconic.reproduce.listing import show_rows
+        from laconic.reproduce.published import select
+        from laconic.reproduce.scoreboard import find_file
+
+        file, figures = scoreboard or find_file(), select(what)
+        if not is_list:
+            if not what:
+                raise typer.BadParameter("say what: PAPER, PAPER:TABLE or PAPER:TABLE:ROW; --list shows what there is")
+            from laconic.reproduce.carry import reproduce
+
+            reproduce(figures, chosen, range(seeds), out, file, resume=resume, workers=workers, quiet=quiet)
+        show_rows(figures, file, as_json=as_json)
+
+
 def demo(debug: Debug = False) -> None:
     """Compare a federated method with learning alone on embedded images of digits; needs no download."""
     with explained(debug=debug):
@@ -469,6 +501,9 @@ app.command("conform", epilog="Example: laconic conform my_method:MyMethod --fle
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("report", epilog="Example: laconic report runs/first")(report)
+app.command(
+    "reproduce", epilog="Example: laconic reproduce cs-pfedtm:9:personalisation-only/cifar10/0.1 --scale small"
+)(reproduce)
 app.command("export", epilog="Example: laconic export runs/first --client 7 --to c -o model.h")(export)
 app.command("explain", epilog="Example: laconic explain runs/first --client 7 --row 0 -o page.html")(explain)
 app.command("predict", epilog="Example: laconic predict model.safetensors rows.csv")(predict)

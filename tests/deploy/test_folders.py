@@ -356,6 +356,13 @@ def test_a_run_without_a_server_is_refused_at_once(folder: Path, tmp_path: Path)
     assert not (tmp_path / "run").exists()
 
 
+def test_real_nodes_are_no_fleet_of_laconic_run(tmp_path: Path) -> None:
+    refused = laconic("run", "--set", "fleet.name=mqtt", "--out", tmp_path / "run")
+    assert refused.returncode == 2
+    assert "reached through their server: laconic deploy run SERVER EXP.TOML, or laconic deploy try" in refused.stderr
+    assert not (tmp_path / "run" / "config.toml").exists()
+
+
 def test_help_does_not_wait_for_what_carries_messages() -> None:
     code = "import sys, laconic.cli; sys.exit(any(name.split('.')[0] in ('flwr', 'paho') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,5 +1,6 @@
 """A model in C says what it says in Python, of every row; nothing else is written."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from laconic.export.c import CExport, export_c
 from laconic.export.c.check import ask_c, check_c
 from laconic.export.c.header import write_header
 from laconic.export.c.values import Values, draw_rows
+from laconic.exporting import export_model
 from laconic.models.machines import Ballot, ClauseHeads, Composite
 from laconic.models.portable import PortableModel
 from laconic.models.preprocessing import Adaptive, PlaceQuantiles, Preprocessing, Quantiles, Thermometer, Threshold
@@ -85,7 +87,7 @@ def test_a_header_needs_no_library(headers: Path, shape: str) -> None:
 def test_a_chip_of_each_kind_is_measured(headers: Path) -> None:
     sizes = {each.target: each for each in export(headers, "flat").footprints}
     assert {"cortex-m0plus", "cortex-m4"} <= set(sizes) or not shutil.which("arm-none-eabi-gcc")
-    assert all(each.ram == 0 and each.flash > 500 and each.stack > 10 for each in sizes.values())
+    assert all(each.ram_bytes == 0 and each.flash_bytes > 500 and each.stack_bytes > 10 for each in sizes.values())
 
 
 PLACES = np.sort(RNG.random((8, 8, 3)).astype(np.float32) * 16, axis=-1)
@@ -139,7 +141,7 @@ def test_columns_of_a_table_are_read_alike(tmp_path: Path, kind: type, ctype: st
     rows[:, 4] = 3  # a constant column has no bits
     preprocessing = Quantiles.fit(rows, 4)
     model = carry(Ballot(train(preprocessing, x=rows)), preprocessing, input_shape=(5,))
-    assert export_c(model, tmp_path / "table.h", rows=rows).value == ctype
+    assert export_c(model, tmp_path / "table.h", rows=rows).row_type == ctype
     assert export_c(model, tmp_path / "table.h").n_compared == 10_000
 
 
@@ -166,15 +168,23 @@ def test_a_machine_that_has_learned_nothing_is_written_too(tmp_path: Path) -> No
 
 def test_a_200_clause_digits_model_takes_less_than_12_kb(tmp_path: Path) -> None:
     done = export_c(build_layered(None), tmp_path / "digits.h", "digits")
-    assert all(each.flash < 12_000 for each in done.footprints)
+    assert all(each.flash_bytes < 12_000 for each in done.footprints)
 
 
 def test_a_client_model_is_exported_by_its_own_name(tmp_path: Path) -> None:
     model = build_pool()
-    done = ClientModel(model.model, model.preprocessing, model.about).export_c(tmp_path / "mine.h", "mine")
-    assert done.path == tmp_path / "mine.h"
-    assert "mine_predict" in done.path.read_text("utf-8")
+    ClientModel(model.model, model.preprocessing, model.about).export_c(tmp_path / "mine.h", "mine")
+    assert "mine_predict" in (tmp_path / "mine.h").read_text("utf-8")
     assert [each.name for each in tmp_path.iterdir()] == ["mine.h"]
+
+
+def test_what_the_command_tells_is_json_and_a_line_for_each_chip(tmp_path: Path) -> None:
+    model = build_flat()
+    told = export_model(ClientModel(model.model, model.preprocessing, model.about), "c", tmp_path / "mine.h")
+    assert json.loads(json.dumps(told))["path"] == str(tmp_path / "mine.h")
+    chips = [line for line in told["lines"] if line.startswith("target: ")]
+    assert len(chips) == len(told["footprints"])
+    assert all("flash bytes: " in line for line in chips)
 
 
 # ---------------------------------------------------------------- refusals
@@ -230,6 +240,13 @@ def test_fuzzy_clauses_on_wide_images_are_refused(tmp_path: Path) -> None:
     machine = tm.build(tm.Shape.image(8, 40, patch=(3, 3)), 10, 2, fuzzy=tm.Fuzzy(3, 5))
     with pytest.raises(ValueError, match="images are 40 pixels wide; C export of fuzzy clauses takes up to 32"):
         export_c(carry(Ballot(machine), Threshold(7), input_shape=(8, 40)), tmp_path / "model.h")
+
+
+def test_nothing_that_a_file_says_of_itself_becomes_code(tmp_path: Path) -> None:
+    spell = "*/\nint spell;\n/*"
+    told = dict.fromkeys(("method", "name", "data", "laconic", "run"), spell)
+    export_c(carry(build_flat().model, Threshold(7), **told), tmp_path / "model.h")
+    assert "\nint spell;" not in (tmp_path / "model.h").read_text("utf-8")
 
 
 def test_names_of_classes_come_out_as_they_are(tmp_path: Path) -> None:

@@ -145,6 +145,14 @@ def test_columns_far_from_zero_are_centred_without_losing_digits(tmp_path: Path)
     model.export_onnx(tmp_path / "m.onnx")  # rows of its own range
 
 
+def test_images_of_numbers_are_centred_place_by_place(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(np.arange(64).reshape(8, 8), 3, (200, 8, 8)).astype(np.float32)
+    model = wrap(Logits(make_network("cnn-small", (8, 8), peak=0)), Centred.fit(rows), (8, 8), turns=1)
+    told = model.export_onnx(tmp_path / "m.onnx", rows)
+    assert told.row_type == "float64"
+    assert_same(model, tmp_path / "m.onnx", rows.astype(np.float64))
+
+
 def test_the_log_of_a_clients_shares_is_in_the_scores(tmp_path: Path) -> None:
     network = make_network("mlp", (8, 8))
     network.log_prior = nn.log_shares(np.array([0, 0, 2]), N_CLASSES)

@@ -13,6 +13,7 @@ from laconic.importing import import_function
 
 Shape = tuple[int, ...]  # of one example: (columns,), (height, width) or (height, width, layers)
 ONE = 32
+BATCH = 256  # examples at a time
 N_WIDE = 4000  # of a table's bank for a head that is never sent; that of images has as many
 
 
@@ -37,6 +38,29 @@ class Reshaped:
 
     def read(self, x: NDArray[np.uint8]) -> NDArray[np.int8]:
         return self.bank.read(np.ascontiguousarray(x).reshape(len(x), *self.shape))
+
+
+class Mixing(Protocol):
+    @property
+    def n_features(self) -> int: ...
+
+    def mix(self, wide: NDArray[np.int8]) -> NDArray[np.int8]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Features that are mixtures of a wide bank's."""
+
+    wide: Bank
+    mixing: Mixing
+
+    @property
+    def n_features(self) -> int:
+        return self.mixing.n_features
+
+    def read(self, x: NDArray[np.uint8]) -> NDArray[np.int8]:
+        batches = [self.wide.read(x[k : k + BATCH]) for k in range(0, len(x), BATCH)]  # which are several times larger
+        return np.concatenate([np.zeros((0, self.n_features), np.int8), *map(self.mixing.mix, batches)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +93,9 @@ def open_bank(shape: Shape, n_features: int, where: str = "") -> Bank:
         from laconic.banks.tables import build_table
 
         return build_table(shape[0], n_features)
-    from laconic.banks.images import build_bank
+    from laconic.banks.images import build_mixtures
 
-    full = check_layers(shape)
-    return Reshaped(build_bank(*full, n_features), full)
+    return Mixed(open_wide(shape), build_mixtures(*check_layers(shape), n_features))
 
 
 @cache
@@ -98,11 +121,8 @@ class Choice:
         return open_bank(self.shape, self.n_features, self.where) if self.n_features else open_wide(self.shape)
 
     def read(self, x: NDArray[np.uint8], n_layers: int | None = None) -> NDArray[np.float64]:
-        """[example, feature] from -1 to 1; n_layers: as read_once has it. Some are kept as long as x is."""
-        bank = self.open()
-        if self.n_features:
-            return read_once(bank, x, n_layers) / ONE
-        return bank.read(x if n_layers is None else x[..., -n_layers:]) / ONE
+        """[example, feature] from -1 to 1; n_layers: as read_once has it."""
+        return read_once(self.open(), x, n_layers) / ONE
 
 
 def check_layers(shape: Shape) -> tuple[int, int, int]:
@@ -125,6 +145,9 @@ def read_once(bank: Bank, x: NDArray[np.uint8], n_layers: int | None = None) -> 
     """
     key = (id(x), id(bank))
     if key not in _READ:
-        found = bank.read(x if n_layers is None else x[..., -n_layers:])
+        if isinstance(bank, Mixed) and (wide := _READ.get((id(x), id(bank.wide)))):
+            found = bank.mixing.mix(wide[1])
+        else:
+            found = bank.read(x if n_layers is None else x[..., -n_layers:])
         _READ[key] = (weakref.ref(x, lambda _: _READ.pop(key, None)), found)
     return _READ[key][1]

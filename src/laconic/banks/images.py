@@ -81,17 +81,15 @@ class WideBank:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageBank:
-    wide: WideBank
+class Mixtures:
+    """Of a wide bank's features."""
+
     mixtures: NDArray[np.float32]  # [number, feature] whole numbers below 128
     scale: Scale
 
     @property
     def n_features(self) -> int:
         return int(self.mixtures.shape[1])
-
-    def read(self, images: NDArray[np.uint8]) -> NDArray[np.int8]:
-        return self.mix(self.wide.read(images))
 
     def mix(self, wide: NDArray[np.int8]) -> NDArray[np.int8]:
         # 4000 numbers up to 32 times whole numbers below 128 stay below 2^24: exact in float32
@@ -112,14 +110,14 @@ def build_wide(height: int, width: int, n_layers: int) -> WideBank:
 
 
 @cache
-def build_bank(height: int, width: int, n_layers: int, n_features: int) -> ImageBank:
+def build_mixtures(height: int, width: int, n_layers: int, n_features: int) -> Mixtures:
     wide, stream = build_wide(height, width, n_layers), np.random.PCG64(SEED + 1)
     pieces = cut_pieces(stream, max(LEAST_PIECES, 2 * n_features), height, width, n_layers)
     known = wide.read(pieces)
     mixtures = find_mixtures(known.astype(np.float64), n_features, stream)
     largest = np.abs(mixtures).max(axis=0)
     whole = np.rint(mixtures * (127 / largest)).astype(np.float32)
-    return ImageBank(wide, whole, Scale.measure((known.astype(np.float32) @ whole).astype(np.float64)))
+    return Mixtures(whole, Scale.measure((known.astype(np.float32) @ whole).astype(np.float64)))
 
 
 def find_mixtures(known: NDArray[np.float64], n_features: int, stream: np.random.PCG64) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from laconic.deploy.allowed import read_experiment
 from laconic.deploy.examples import read_examples
 from laconic.deploy.runs import clear_finished, count_attempt
 from laconic.deploy.settings import read_settings
+from laconic.deploy.thresholds import find_task, make_bits
 from laconic.deploy.units import PRIVATE
 from laconic.files import lock, write_atomically
 from laconic.fleets.flower import FlowerFleet, Post, answer
@@ -40,7 +41,8 @@ def serve(grid: Grid, context: Context) -> None:
     with lock(folder, LOCK_SECONDS):  # one that lost its SuperLink may still be about
         verify(folder)
         attempt = count_attempt(folder)
-        config, task = read_config(folder / "config.toml"), read_settings(server, "server").task
+        config = read_config(folder / "config.toml")
+        task = find_task(read_settings(server, "server").task, config.data.booleanize)
         nodes = {int(k): n for k, n in json.loads((folder / "nodes.json").read_text("utf-8")).items()}
         post = Post(
             grid,
@@ -80,11 +82,10 @@ def step(letter: Message, context: Context) -> Message:
         clear_finished(folder / "runs", str(context.run_config.get("finished", "")).split())
         write_atomically(states / "config.toml", str(context.run_config["experiment"]).encode())
     config = read_experiment(states / "config.toml", settings.methods, settings.models)
-    own = read_examples(folder / settings.data, settings.task)
+    own = make_bits(read_examples(folder / settings.data, settings.task), config.data.booleanize, None)
     source = ClientData(((0, {settings.client: own}),))
-    home = Home(
-        config.method, settings.task, source, config.seed, tested=config.data.tested, renews=config.renew_statistics
-    )
+    task = find_task(settings.task, config.data.booleanize)
+    home = Home(config.method, task, source, config.seed, tested=config.data.tested, renews=config.renew_statistics)
     # a budget is kept by the method's own messages; there is no room for more
     return answer(letter, home, settings.client, states, sends_notes=settings.notes and not config.budget)
 

@@ -319,11 +319,29 @@ def try_out(
         tell([folder], [done], as_json=as_json, as_list=False)
 
 
+def predict(
+    node: Annotated[Path, typer.Argument(metavar="NODE")],
+    rows: Annotated[Path, typer.Argument(metavar="ROWS")],
+    as_json: Annotated[bool, typer.Option("--json", help="Results as JSON, on the last line of stdout.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Predict rows by the model that a node trained, on the node and offline: a class on each line of stdout.
+
+    NODE: its folder. ROWS: an .npz or a .csv, as raw as the node's own examples. The model as a file, in C or ONNX:
+    laconic export NODE.
+    """
+    with explained(debug=debug):
+        from laconic.opening import predict_file
+
+        typer.echo(predict_file(node, rows, as_json=as_json))
+
+
 app.command("try", epilog="Example: laconic deploy try --set method.name=clausepool --set rounds=3")(try_out)
 app.command("init", epilog="Example: laconic deploy init lab --nodes 2 --shape 28,28 --classes 10")(init)
 app.command("server", epilog="Example: laconic deploy server lab/server")(server)
 app.command("node", epilog="Example: laconic deploy node lab/node-000 --duty 10m")(node)
 app.command("run", epilog="Example: laconic deploy run lab/server exp.toml --out runs/first")(run)
 app.command("status", epilog="Example: laconic deploy status lab/server")(status)
+app.command("predict", epilog="Example: laconic deploy predict lab/node-000 rows.csv")(predict)
 app.command("revoke", epilog="Example: laconic deploy revoke lab 001")(revoke)
 app.command("sign", epilog="Example: laconic deploy sign lab 001.csr")(sign)

@@ -8,12 +8,16 @@ import shutil
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from laconic.algorithm import Task
 from laconic.deploy.allowed import check_allowed
 from laconic.deploy.settings import Settings, read_settings
+from laconic.deploy.thresholds import choose_rule, find_task, is_fitted
 from laconic.files import make_folder, write_atomically
+from laconic.fleets import REMOTE
 from laconic.records import Deployed, Partition, Summary, read, read_rounds, write
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, write_config
@@ -31,23 +35,29 @@ MOST_FINISHED = 50  # runs that nodes are told of
 def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]) -> None:
     """The folder of a new run, as laconic run makes it."""
     check_allowed(tomllib.loads(write_config(config))["method"])
-    settings = read_settings(server, "server")
-    task = settings.task
+    settings, partition = read_settings(server, "server"), read(server, Partition)
+    config = choose_rule(config, is_nodes_own=partition.is_nodes_own)
+    if settings.over in REMOTE:
+        config = replace(config, fleet=replace(config.fleet, name=settings.over))
+    rule = config.data.booleanize
+    if settings.over == "flower" and is_fitted(rule):
+        raise ConfigError("E102", f'data.booleanize = "{rule}" is fitted over MQTT alone (docs/deploy.md)')
+    task = find_task(settings.task, rule)
     config.method.check_task(task)
-    check_sizes(config, settings)
+    check_sizes(config, task, settings)
     config = keep_budget(config, task, say)
     make_folder(folder)
     write(folder, describe_environment())
-    write(folder, read(server, Partition))
+    write(folder, partition)
     deployed = Deployed(uuid.uuid4().hex, str(server.resolve()))
     write(folder, deployed)
     write_atomically(folder / "config.toml", write_config(config).encode())
     write_atomically(server / BEGUN / deployed.run, str(folder.resolve()).encode())
 
 
-def check_sizes(config: Config, settings: Settings) -> None:
+def check_sizes(config: Config, task: Task, settings: Settings) -> None:
     """ConfigError if the broker would not let the method's largest message pass."""
-    largest = max(map(bound, config.method.costliest_round(settings.task) or ()), default=0)
+    largest = max(map(bound, config.method.costliest_round(task) or ()), default=0)
     if settings.over == "mqtt" and largest > settings.largest_bytes:
         raise ConfigError(
             "E102",

@@ -10,14 +10,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
+from laconic import wire
 from laconic.deploy.broker import broker_command, is_listening
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, stopping
+from laconic.deploy.node_runs import write_begin
 from laconic.deploy.runs import BEGUN, count_attempt, list_finished
 from laconic.deploy.settings import name_node, read_settings
-from laconic.deploy.station import write_begin
+from laconic.deploy.thresholds import (
+    Sketch,
+    Thresholds,
+    expect_sketch,
+    find_task,
+    is_fitted,
+    merge,
+    read_thresholds,
+    write_thresholds,
+)
 from laconic.deploy.watching import STATUS
 from laconic.files import lock, write_atomically
-from laconic.fleets.frames import BEGIN, Answer, Sent
+from laconic.fleets.frames import BEGIN, SKETCH, THRESHOLDS, Answer, Sent
 from laconic.fleets.host import Home
 from laconic.fleets.link import Address, Link
 from laconic.fleets.mqtt import Board, MqttFleet, Post
@@ -88,18 +99,35 @@ class Server:
         deployed, config, attempt = read(folder, Deployed), read_config(folder / "config.toml"), count_attempt(folder)
         finished = list_finished(self.folder)[-MOST_NAMED:]
         settings = (folder / "config.toml").read_text("utf-8")
+        rule, task = config.data.booleanize, find_task(self.settings.task, config.data.booleanize)
+
+        def describe() -> list[tuple[int, bytes]]:
+            """To a node that has not heard of the run."""
+            values = read_thresholds(folder) if is_fitted(rule) else None
+            fitted = [] if values is None else [(THRESHOLDS, wire.encode(Thresholds(values)))]
+            return [(BEGIN, write_begin(deployed.run, finished, settings)), *fitted]
+
+        def fit(fleet: MqttFleet) -> None:
+            """Before the method starts: thresholds that all nodes share."""
+            if is_fitted(rule):
+                raw = self.settings.task
+                sketches = fleet.survey(SKETCH, "sketch", Sketch, expect_sketch(raw))
+                thresholds = merge([*sketches.values()], raw, rule)
+                write_thresholds(folder, thresholds.values)
+                fleet.announce(THRESHOLDS, "thresholds", thresholds)
+
         post = Post(
             self.link,
             self.board,
             int(deployed.run[:4], 16),
             attempt,
-            lambda: [(BEGIN, write_begin(deployed.run, finished, settings))],
+            describe,
             deployed.wait_seconds,
             deployed.absent_seconds,
             self._tell_run,
             self._weigh,
+            fit,
         )
-        task = self.settings.task
         home = Home(config.method, task, ClientData(()), config.seed, folder / "checkpoints")
 
         @contextmanager

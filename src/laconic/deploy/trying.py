@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,16 +50,25 @@ def open_trial(folder: Path, config: Config, say: Callable[[str], None]) -> Iter
         node = folder.resolve() / f"node-{name_node(client)}"
         command = laconic_command("deploy", "node", node)
         keepers.append(Keeper(node.name, node / "node.log", partial(list, command), say, RESTART_SECONDS))
+    is_over = threading.Event()
+
+    def look_after() -> None:
+        while not is_over.wait(POLL_SECONDS):
+            for keeper in keepers:
+                keeper.look_after()
+
+    thread = threading.Thread(target=look_after, daemon=True)
+    thread.start()
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not is_complete(server):
-            for keeper in keepers:
-                keeper.look_after()
             if time.monotonic() > deadline:
                 raise RuntimeError(f"after {PATIENCE_SECONDS:g} s not all nodes are there; see the logs in {folder}")
             time.sleep(POLL_SECONDS)
         yield server
     finally:
+        is_over.set()
+        thread.join()
         end_all(keepers[1:], PARTING_SECONDS)
         end_all(keepers[:1], PARTING_SECONDS)  # the server last, with its broker
 

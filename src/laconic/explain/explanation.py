@@ -7,13 +7,16 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from laconic.explain.parts import Anatomy, dissect
 from laconic.explain.row import RowExplanation, Voice, explain_row
 from laconic.explain.rules import ModelRule, list_rules
 from laconic.models.background import Background
+from laconic.models.machines import ClauseHeads
 from laconic.models.portable import Evidences, PortableModel
+from laconic.models.seeds import SeededHeads
 from laconic.tsetlin import Machine
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ KINDS = {
     "ballot": "the votes of one Tsetlin Machine decide",
     "composite": "the votes of two Tsetlin Machines decide together, each divided by how far they spread",
     "clause-heads": "linear heads on clauses decide; a clause speaks from -1 to 1, the more often it holds",
+    "seed-head": "a linear head on features made from a seed decides",
+    "seeded-heads": "linear heads decide, on clauses and on features made from a seed; a clause speaks from -1 to 1, "
+    "the more often it holds",
     "network": "the largest logit of a neural network decides",
     "prototypes": "the class decides whose target is nearest to the features of a neural network",
 }
@@ -48,8 +54,12 @@ class Explanation:
     def lead(self) -> str:
         about = self.portable.about
         rounds = f"{about.rounds} round{'s' if about.rounds != 1 else ''}"
-        turned = f"; its images are turned by {about.turns} quarters to the left" if about.turns else ""
-        return f"{rounds}, seed {about.seed}; {KINDS[self.portable.model.kind]}{turned}."
+        more = f"; its images are turned by {about.turns} quarters to the left" if about.turns else ""
+        model = self.portable.model
+        heads = model.heads if isinstance(model, SeededHeads) else model
+        if isinstance(heads, ClauseHeads) and heads.pooled is not None:
+            more += f"; the client's own head has weight {heads.blend:g} beside the pooled one"
+        return f"{rounds}, seed {about.seed}; {KINDS[model.kind]}{more}."
 
     def by_class(self) -> dict[str, list[ModelRule]]:
         """By the class that a rule says most of, or the one asked for; those that say most on the examples first."""
@@ -57,6 +67,11 @@ class Explanation:
         for rule in self.rules:
             found.setdefault(self.label or rule.label, []).append(rule)
         return {label: sorted(rules, key=lambda rule: -measure(rule, label)) for label, rules in found.items()}
+
+    def list_choices(self) -> list[str]:
+        """Classes that may be predicted."""
+        among = np.ones(len(self.portable.about.classes), np.bool_) if self.anatomy is None else self.anatomy.among
+        return [name for name, may_be in zip(self.portable.about.classes, among, strict=True) if may_be]
 
     def draws(self) -> bool:
         """Whether its clauses look at images."""
@@ -91,8 +106,7 @@ def explain_model(
     truth: str | None = None,
 ) -> Explanation:
     """label: of this class alone. rows, row: raw ones, and which of them is to be explained; truth: its class."""
-    if label is not None and label not in portable.about.classes:
-        raise ValueError(f"class {label!r} is not there; the classes are {', '.join(portable.about.classes)}")
+    label = None if label is None else find_class(label, portable.about.classes)
     anatomy = dissect(portable.model)
     rules: list[ModelRule] = []
     layers: list[Layer] = []
@@ -107,6 +121,15 @@ def explain_model(
         rules = [rule for rule in rules if label in dict(rule.votes)]
     n_examples = None if not evidence else next(iter(evidence.values())).n_examples
     return Explanation(portable, anatomy, rules, layers, told, label, n_examples)
+
+
+def find_class(given: str, classes: Sequence[str]) -> str:
+    """By its name, or by its number from 0 up where no class is called so."""
+    if given in classes:
+        return given
+    if given.isdecimal() and int(given) < len(classes):
+        return classes[int(given)]
+    raise ValueError(f"class {given!r} is not there; the classes are {', '.join(classes)}")
 
 
 def measure(rule: ModelRule, label: str) -> float:

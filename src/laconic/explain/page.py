@@ -18,19 +18,19 @@ from laconic.explain.explanation import Explanation, pick_top, pick_voices
 from laconic.explain.row import RowExplanation, Voice
 from laconic.explain.rules import ModelRule
 from laconic.explain.words import (
+    WHAT_IS_CRITICAL,
     begin,
     count,
-    format_amount,
+    format_critical,
     format_share,
     format_sum,
     list_sums,
     word_amounts,
-    word_evidence,
     word_origin,
-    word_parts,
+    word_reading,
     word_spoken,
     word_verdict,
-    word_votes,
+    word_voice,
 )
 from laconic.files import write_atomically
 from laconic.pages import read_style, show_section
@@ -50,7 +50,7 @@ def build_page(found: Explanation, *, top: int) -> str:
         sections["row"] = (f"Row {found.row.row}", show_row(found, found.row, top))
     if found.layers:
         sections["layers"] = ("Layers", show_layers(found))
-    if found.rules:
+    if found.anatomy is not None:
         sections["rules"] = ("Rules", show_reading(found))
     for place, (label, rules) in enumerate(found.by_class().items()):
         sections[f"class-{place}"] = (f"Class {label}", show_class(found, label, rules, top))
@@ -68,8 +68,8 @@ def build_page(found: Explanation, *, top: int) -> str:
 
 # ---------------------------------------------------------------- rules
 def show_reading(found: Explanation) -> str:
-    text = f'<p class="lead">{escape(word_parts(found))}. {escape(word_evidence(found))}</p>'
-    return text + (show_legend(found) if found.draws() else "")
+    text = f'<p class="lead">{escape(word_reading(found))}</p>'
+    return text + (show_legend(found) if found.draws() and found.row is None else "")
 
 
 def show_legend(found: Explanation) -> str:
@@ -88,8 +88,8 @@ def show_class(found: Explanation, label: str, rules: Sequence[ModelRule], top: 
     parts = pick_top(rules, top)
     shown = []
     for part, some in parts.items():
-        heading = f"<h3>{escape(part.capitalize())}</h3>" if len(parts) > 1 else ""
-        cards = "".join(show_rule(found, rule, word_votes(rule, label), word_origin(rule)) for rule in some)
+        heading = f'<h3 class="after">{escape(part.capitalize())}</h3>' if len(parts) > 1 else ""
+        cards = "".join(show_rule(found, rule, word_amounts(rule.votes, label), word_origin(rule)) for rule in some)
         shown.append(f'{heading}<ul class="rules">{cards}</ul>')
     return text + "".join(shown)
 
@@ -150,7 +150,9 @@ def show_row(found: Explanation, row: RowExplanation, top: int) -> str:
     heard = ""
     if voices:
         cards = "".join(show_voice(found, voice) for voice in voices[:top])
-        heard = f'<h3>{escape(word_spoken(voices, found.label))}</h3><ul class="rules">{cards}</ul>'
+        said = escape(f"{word_spoken(voices, found.label)}. Those that said most:")
+        legend = show_legend(found) if found.draws() else ""
+        heard = f'<h3 class="after">{said}</h3>{legend}<ul class="rules">{cards}</ul>'
     verdict = f'<div class="verdict">{image}<p class="big">{escape(word_verdict(row).partition(": ")[2])}</p></div>'
     return verdict + notes + show_sums(row) + heard
 
@@ -175,8 +177,7 @@ def show_sums(row: RowExplanation) -> str:
 
 
 def show_voice(found: Explanation, voice: Voice) -> str:
-    how_far = "" if voice.speaks == 1 else f" · speaks {format_amount(voice.speaks)}"
-    return show_rule(found, voice.rule, word_amounts(voice, found.label), word_origin(voice.rule) + how_far)
+    return show_rule(found, voice.rule, word_amounts(voice.amounts, found.label), word_voice(voice))
 
 
 # ---------------------------------------------------------------- a network, and where a model comes from
@@ -184,10 +185,10 @@ def show_layers(found: Explanation) -> str:
     is_known = any(layer.n_critical is not None for layer in found.layers)
     text = "A neural network has no rules: it decides by sums over all its weights."
     if is_known:
-        text += " Critical parameters are those that this client's loss would have missed most when it last trained."
+        text += f" {WHAT_IS_CRITICAL}"
     lines = [
         f'<td class="w">{escape(layer.name)}<td>{layer.n_parameters:,}'
-        + (f"<td>{layer.n_critical or 0:,}<td>{format_share(layer.share)}" if is_known else "")
+        + "".join(f"<td>{cell}" for cell in (format_critical(layer) if is_known else ()))
         for layer in found.layers
     ]
     headings = ["Layer", "Parameters", *(["Critical", "Share"] if is_known else [])]
@@ -198,7 +199,9 @@ def show_layers(found: Explanation) -> str:
             rows = [
                 f'<td class="w">{escape(name)}<td>{show_meter(share)}<td>{format_share(share)}' for name, share in named
             ]
-            tables.append(show_table(["Class", f"Critical weights of {layer.name}", "Share"], rows, layer.name))
+            tables.append(
+                show_table(["Class", f"Critical weights of {layer.name}", "Share"], rows, layer.name, n_words=2)
+            )
     return f'<p class="lead">{text}</p>{"".join(tables)}'
 
 
@@ -214,13 +217,13 @@ def show_origin(found: Explanation) -> str:
         "Run": about.run[:16],
     }
     lines = [f'<td class="w">{name}<td class="w">{escape(value)}' for name, value in facts.items()]
-    return show_table(["What", "Value"], lines, "Where the model comes from")
+    return show_table(["What", "Value"], lines, "Where the model comes from", n_words=2)
 
 
-def show_table(headings: Iterable[str], lines: Iterable[str], label: str, kind: str = "") -> str:
-    """lines: cells of a row each, as HTML."""
+def show_table(headings: Iterable[str], lines: Iterable[str], label: str, *, n_words: int = 1, kind: str = "") -> str:
+    """lines: cells of a row each, as HTML. n_words: columns at the left that hold words."""
     heads = "".join(
-        f'<th scope="col"{" class=w" if k == 0 else ""}>{escape(begin(name))}' for k, name in enumerate(headings)
+        f'<th scope="col"{" class=w" if k < n_words else ""}>{escape(begin(name))}' for k, name in enumerate(headings)
     )
     body = "".join(f"<tr>{line}" for line in lines)
     return (

@@ -18,7 +18,7 @@ class Voice:
     """One clause on one row."""
 
     rule: ModelRule
-    speaks: float  # 1; under a head from -1 to 1
+    speaks: float  # 1; a fuzzy clause so many times, one under a head from -1 to 1
     amounts: tuple[tuple[str, float], ...]  # (class, what it adds to its score), largest first
 
     def adds_to(self, label: str) -> float:

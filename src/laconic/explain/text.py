@@ -6,22 +6,24 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from laconic.explain.explanation import Explanation, pick_top, pick_voices
-from laconic.explain.row import RowExplanation, Voice
+from laconic.explain.parts import CLAUSES
+from laconic.explain.row import RowExplanation
 from laconic.explain.rules import ModelRule
 from laconic.explain.words import (
+    WHAT_IS_CRITICAL,
     begin,
     count,
     format_amount,
+    format_critical,
     format_share,
     format_sum,
     list_sums,
     word_amounts,
-    word_evidence,
     word_origin,
-    word_parts,
+    word_reading,
     word_spoken,
     word_verdict,
-    word_votes,
+    word_voice,
 )
 from laconic.tsetlin.picture import set_side_by_side, text_panels
 
@@ -38,7 +40,7 @@ def as_text(found: Explanation, *, width: int, top: int) -> str:
     elif found.anatomy is None:
         lines += ["", *tell_layers(found, width)]
     else:
-        lines += [*fold(f"{word_parts(found)}. {word_evidence(found)}", width), *tell_rules(found, width, top)]
+        lines += [*fold(word_reading(found), width), *tell_rules(found, width, top)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -59,14 +61,14 @@ def tell_rules(found: Explanation, width: int, top: int) -> Iterator[str]:
 
 def tell_rule(rule: ModelRule, label: str, width: int) -> Iterator[str]:
     facts = [f"support {format_share(rule.support)}", f"precision {format_share(rule.precision)}", word_origin(rule)]
-    yield from fold(" · ".join([word_votes(rule, label), *facts]), width, "  ")
+    yield from fold(" · ".join(filter(None, [word_amounts(rule.votes, label), *facts])), width, "  ")
     yield from fold(f"IF {rule.condition}", width, "      ")
 
 
 def list_facts(rule: ModelRule, label: str) -> list[str]:
     """As lines above its picture."""
     return [
-        f"{format_amount(dict(rule.votes)[label])} {rule.part}",
+        f"{format_amount(dict(rule.votes)[label])} {'' if rule.part == CLAUSES else rule.part}",
         f"{format_share(rule.support)} support",
         f"{format_share(rule.precision)} right",
     ]
@@ -110,12 +112,15 @@ def tell_row(found: Explanation, row: RowExplanation, width: int, top: int) -> I
     yield from ("", *fold(f"{word_spoken(voices, found.label)}. Those that said most:", width))
     if found.draws():
         yield from fold(HOW_TO_READ, width)
-        blocks = [(v.rule, word_amounts(v, found.label).split(", ")[:2] + tell_origin(v)) for v in voices[:top]]
+        blocks = [
+            (v.rule, word_amounts(v.amounts, found.label).split(", ")[:2] + word_voice(v).split(" · "))
+            for v in voices[:top]
+        ]
         yield from draw_rules(found, blocks, width)
     if not found.draws() or found.label is not None:
         for voice in voices[:top]:
-            said = [word_amounts(voice, found.label), *tell_origin(voice)]
-            yield from fold(" · ".join(said), width, "  ")
+            said = [word_amounts(voice.amounts, found.label), word_voice(voice)]
+            yield from fold(" · ".join(filter(None, said)), width, "  ")
             yield from fold(f"IF {voice.rule.condition}", width, "      ")
 
 
@@ -126,16 +131,9 @@ def tell_sums(row: RowExplanation) -> Iterator[str]:
     for k in order[:MOST_CLASSES]:
         mark = " <" if row.classes[k] == row.predicted else "  "
         table.append([row.classes[k] + mark, *(format_sum(name, sums[k]) for name, sums in columns.items())])
-    widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
-    for name, *cells in table:
-        numbers = (f"{cell:>{broad}}" for cell, broad in zip(cells, widths[1:], strict=True))
-        yield "  ".join([f"  {name:{widths[0]}}", *numbers])
+    yield from align(table)
     if len(order) > MOST_CLASSES:
         yield f"  and {len(order) - MOST_CLASSES} more, of lower scores"
-
-
-def tell_origin(voice: Voice) -> list[str]:
-    return [word_origin(voice.rule), *([] if voice.speaks == 1 else [f"speaks {format_amount(voice.speaks)}"])]
 
 
 # ---------------------------------------------------------------- a network
@@ -145,25 +143,31 @@ def tell_layers(found: Explanation, width: int) -> Iterator[str]:
         width,
     )
     is_known = any(layer.n_critical is not None for layer in found.layers)
-    if not is_known:
-        yield ""
-    else:
-        yield from fold(
-            "Critical parameters are those that this client's loss would miss most when it last trained.", width
-        )
-        yield ""
-    broad = max(len(layer.name) for layer in found.layers)
+    if is_known:
+        yield from fold(WHAT_IS_CRITICAL, width)
+    yield ""
+    table = [["layer", "parameters", *(["critical", ""] if is_known else [])]]
     for layer in found.layers:
-        critical = (
-            "" if layer.n_critical is None else f"  {layer.n_critical:>9,} critical ({format_share(layer.share)})"
-        )
-        yield f"  {layer.name:{broad}}  {layer.n_parameters:>9,} parameters{critical}"
+        table.append([layer.name, f"{layer.n_parameters:,}", *(format_critical(layer) if is_known else ())])
+    yield from align(table)
     for layer in found.layers:
         if layer.is_head and len(layer.shape) > 1 and layer.critical_rows:
             names = found.portable.about.classes
             yield from ("", f"Critical weights of {layer.name}, class by class:")
             shares = (f"{name} {format_share(each)}" for name, each in zip(names, layer.critical_rows, strict=True))
             yield from fold(", ".join(shares), width, "  ")
+
+
+def align(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A name at the left of each line, numbers behind it; words of headings stand below each other."""
+    words = [heading.split() for heading in table[0]]
+    height = max(map(len, words))
+    heads = [[""] * (height - len(heading)) + heading for heading in words]
+    lines = [*zip(*heads, strict=True), *table[1:]]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *cells in lines:
+        numbers = (f"{cell:>{broad}}" for cell, broad in zip(cells, widths[1:], strict=True))
+        yield "  ".join([f"  {name:{widths[0]}}", *numbers])
 
 
 def fold(text: str, width: int, indent: str = "") -> list[str]:

@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from laconic.algorithm import ClientId, steps_of
+from laconic import wire
+from laconic.algorithm import ClientId, M, steps_of
 from laconic.fleets.base import Conditions
 from laconic.fleets.frames import (
     END,
@@ -31,7 +32,7 @@ from laconic.fleets.frames import (
 from laconic.fleets.host import Home, Reply, Request, Score
 from laconic.fleets.link import Link
 from laconic.fleets.remote import RemoteFleet
-from laconic.wire import Encoded
+from laconic.wire import Encoded, Expected, Hop, Message
 
 HERE, GONE, ASLEEP = b"\1", b"\0", b"\2"  # what a node's third topic says
 LOOK_SECONDS = 0.5  # between looks at who has been away for too long
@@ -93,6 +94,7 @@ class Post:
     absent_seconds: float  # for a node that has left to return; who stays away longer is not waited for
     say: Callable[[str], None]
     weighed: Callable[[int, ClientId, Answer], object] = lambda number, client, answer: None
+    prelude: Callable[[MqttFleet], object] = lambda fleet: None  # what is asked before the method starts
 
 
 class MqttFleet(RemoteFleet):
@@ -102,7 +104,9 @@ class MqttFleet(RemoteFleet):
         self.post, self._steps = post, [step.name for step in steps_of(type(home.algorithm))]
         self._silent: set[ClientId] = set()  # there, but did not reply in time: not waited for until heard of
         self._told = set(range(home.task.n_clients)) if post.attempt > 1 else set()  # what the run is
+        self._is_open = False
         super().__init__(home, conditions, on_progress)
+        self._is_open = True
 
     def _list_candidates(self) -> Sequence[ClientId]:
         """Of thousands of nodes few may be there."""
@@ -125,6 +129,32 @@ class MqttFleet(RemoteFleet):
                 yield read_score(client, body)
             except ValueError as error:
                 self._refuse_answer(client, "evaluate", error)
+
+    def begin(self, round: int) -> None:
+        super().begin(round)
+        if round == 0 and self._is_open:
+            self.post.prelude(self)
+
+    def survey(self, kind: int, what: str, reply: type[M], expected: Expected) -> dict[ClientId, M]:
+        """What everyone says to a question that is no step of the method; in the ledger it is as one."""
+        replies: dict[ClientId, M] = {}
+        for client, body in self._exchange(what, dict.fromkeys(self.everyone, (kind, b"")), 0):
+            try:
+                message, encoded = wire.decode_detailed(reply, body, expected=expected, must_be_finite=True)
+            except ValueError as error:
+                self._refuse_answer(client, what, error)
+            else:
+                self.ledger.record(Hop(self.round, what, "up", client), message, encoded)
+                replies[client] = message
+        return dict(sorted(replies.items()))
+
+    def announce(self, kind: int, what: str, message: Message) -> None:
+        """To everyone who knows of the run and is there; who does not will be told with the rest of it."""
+        encoded = wire.encode_detailed(message)
+        head = Head(self.post.run, kind, self.post.attempt, self.round, 0, self.round - self._settled)
+        for client in sorted(self._told & self.post.board.here):
+            self.ledger.record(Hop(self.round, what, "down", client), message, encoded)
+            self.post.link.publish(f"l/{client:03d}/q", head.write() + encoded.data)
 
     def part(self) -> None:
         """The run is done: who is there hears of it, and tells what its last messages cost."""

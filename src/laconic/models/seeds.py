@@ -44,11 +44,17 @@ class SeededHeads(PersonalModel):
         heads, bits = self.heads, np.ascontiguousarray(x[..., : -self.byte_layers])
         logits = heads.own.logits(bits) + heads.log_shares
         if self.alone is not None:
-            wide = banks.Choice(self.bank.shape, 0).read(x, self.byte_layers)
-            logits = (logits + linear.as_features(wide) @ self.alone.T + heads.log_shares) / 2
+            logits = (logits + linear.as_features(self.read_wide(x)) @ self.alone.T + heads.log_shares) / 2
         if self.together is not None:
-            seeds = self.bank.read(x, self.byte_layers) if self.bank.n_features else np.zeros((len(x), 0))
-            common = linear.as_features(seeds) @ self.together.T + heads.log_shares
+            common = linear.as_features(self.read_bank(x)) @ self.together.T + heads.log_shares
             common = common if heads.pooled is None else common + heads.pooled.logits(bits)
             logits = common + heads.blend * logits
         return linear.spread(logits, heads.holds)
+
+    def read_bank(self, x: NDArray[np.uint8]) -> linear.Matrix:
+        """[example, feature] for the head that all train."""
+        return self.bank.read(x, self.byte_layers) if self.bank.n_features else np.zeros((len(x), 0))
+
+    def read_wide(self, x: NDArray[np.uint8]) -> linear.Matrix:
+        """[example, feature of the wide bank] for the client's own head."""
+        return banks.Choice(self.bank.shape, 0).read(x, self.byte_layers)

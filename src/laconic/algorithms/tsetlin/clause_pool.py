@@ -58,11 +58,10 @@ class ClausePool(MachineMethod):
     momentum: float = 0.8  # share of the last change in the next
     refresh_every: int = 0  # rounds until a client trains on and its offer is replaced, for data that drift; 0: never
     patience: int = 0  # rounds without progress after which those who have the head are left in peace; 0: never
-    # bits a number of the head and its changes: 5 and signs of what stands out, 6 and 4, or 4 and 3
-    precision: Literal["signs", "fine", "coarse"] = "fine"
+    precision: Literal["signs", "fine", "coarse"] = "fine"  # bits of head and change: 5 and signs, 6 and 4, or 4 and 3
     n_seed: int = 0  # features made from a seed that the head hears beside the pool's clauses
     own_seed: bool = False  # beside the private head on own clauses, one on 4000 features made from a seed
-    bank: str = ""  # package.module:function, a bank of your own, for n_seed; "": made from public photographs
+    bank: str = ""  # package.module:function, one of your own for n_seed; "": made from public photographs
     budget_bytes: int = 0  # real bytes per client and round; filled in by the run's budget
     share: bool = True  # False: the control; the head of the client's own clauses alone, and nothing is sent
 

@@ -135,7 +135,8 @@ def start_pooled(own: OwnModel, seeds: Seeds | None, *, keeps_untold: bool) -> P
 def trace_clauses(server: PoolServer, client: PooledModel) -> Background:
     """Who offered the clauses under the client's head, and how many were told of them."""
     slots, pool = np.flatnonzero(client.slots), server.pool
-    known = np.array([server.find_known(each)[slots] for each in server.members.by_id]).reshape(-1, len(slots))
+    nobody = np.zeros(len(slots), np.int64)
+    n_holders = sum((server.find_known(each)[slots] for each in server.members.by_id), nobody)
     is_current = (pool.clauses[slots] == client.clauses[slots]).all(axis=1)  # else its owner has replaced it
     owners = np.where(is_current, pool.owners[slots], UNKNOWN)
-    return Background(owners, np.where(is_current, known.sum(axis=0), UNKNOWN))
+    return Background(owners, np.where(is_current, n_holders, UNKNOWN))

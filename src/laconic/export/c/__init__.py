@@ -14,7 +14,7 @@ from laconic.export.c.header import write_header
 from laconic.export.c.toolchain import Footprint, find_compiler, measure
 from laconic.export.c.values import Values, draw_rows
 from laconic.files import write_atomically
-from laconic.models.portable import PortableModel, check_rows
+from laconic.models.portable import PortableModel
 
 __all__ = ["CExport", "Footprint", "export_c"]
 
@@ -23,11 +23,9 @@ N_DRAWN = 10_000
 
 @dataclass(frozen=True)
 class CExport:
-    """What was written, and what it takes."""
+    """How what was written was compared, and what it takes."""
 
-    path: Path
-    name: str  # functions and types begin with it
-    value: str  # type of a raw value
+    row_type: str  # of the numbers that it reads
     n_compared: int  # rows on which C and Python agree
     footprints: tuple[Footprint, ...]  # on this machine, and on Cortex-M where arm-none-eabi-gcc is
 
@@ -41,7 +39,7 @@ def export_c(portable: PortableModel, path: Path, name: str = "model", rows: Any
     about = portable.about
     if rows is None:
         rows = draw_rows(portable, N_DRAWN, np.random.default_rng(about.seed))
-    rows = check_rows(rows, about.input_shape, about.features)
+    rows = portable.encode(rows)
     if not len(rows):
         raise ValueError("rows are none; give some to compare on, or leave rows out to have them drawn")
     values = Values.of(rows)
@@ -52,4 +50,4 @@ def export_c(portable: PortableModel, path: Path, name: str = "model", rows: Any
         check_c(draft, name, portable, values, rows)
         footprints = measure(draft, name)
     write_atomically(path, text.encode())
-    return CExport(path, name, values.ctype, len(rows), footprints)
+    return CExport(values.ctype, len(rows), footprints)

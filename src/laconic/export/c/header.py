@@ -21,7 +21,7 @@ START = """/* A personal model as C99 (and C++11): include it in one file; it al
        name_scores(row, scores);                   the higher the likelier; NAME_NEVER: not to be chosen
 
    {about}
-   Written by laconic {laconic}, and found equal to the model in Python on {n_rows} rows. */
+   Found equal to the model in Python on {n_rows} rows before it was written. */
 #ifndef NAME_H
 #define NAME_H
 
@@ -51,9 +51,7 @@ def write_header(portable: PortableModel, values: Values, name: str, n_rows: int
     check_name(name)
     about, shape = portable.about, list_machines(portable.model)[0].shape
     is_whole = isinstance(portable.model, Ballot)
-    start = START.format(
-        shape=" x ".join(map(str, about.input_shape)), about=describe(about), laconic=about.laconic, n_rows=n_rows
-    )
+    start = START.format(shape=" x ".join(map(str, about.input_shape)), about=describe(about), n_rows=n_rows)
     sizes = define(
         classes=len(about.classes),
         values=prod(about.input_shape),
@@ -72,8 +70,9 @@ def write_header(portable: PortableModel, values: Values, name: str, n_rows: int
 
 def describe(about: About) -> str:
     client = f"client {about.client}" + (f" ({about.name})" if about.name else "")
-    text = f"{about.method}, {client}, {about.data}, seed {about.seed}, {about.rounds} rounds; run {about.run[:16]}"
-    return re.sub(r"[^ -~]|\*/", "?", text)  # nothing in it may end the comment
+    text = f"{about.method}, {client}, {about.data}, seed {about.seed}, {about.rounds} rounds; "
+    text += f"run {about.run[:16]}, laconic {about.laconic}"
+    return re.sub(r"[^ -~]|\*", "?", text)  # a file may come from anybody: nothing in it may end the comment
 
 
 def check_name(name: str) -> None:

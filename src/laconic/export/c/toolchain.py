@@ -60,9 +60,9 @@ class Footprint:
     """Bytes that a model takes on a chip, compiled for size and linked with no more than it needs."""
 
     target: str
-    flash: int  # code and tables
-    ram: int  # that is never given back
-    stack: int  # at most, while it predicts
+    flash_bytes: int  # code and tables
+    ram_bytes: int  # that are never given back
+    stack_bytes: int  # at most, while it predicts
 
 
 def find_compiler() -> str:

@@ -17,22 +17,19 @@ BYTE = 255
 
 @dataclass(frozen=True)
 class Values:
-    """A C type that holds every value of the rows it was chosen for."""
+    """A C type that holds every value of such rows."""
 
     ctype: str
     rows_dtype: np.dtype[Any]  # of the rows in Python
 
     @classmethod
     def of(cls, rows: NDArray[Any]) -> Values:
-        """Whole numbers become integers, even if they came as floats; what a float32 holds becomes a float."""
-        if np.array_equal(rows, np.rint(rows)):
-            low, high = (rows.min(), rows.max()) if rows.size else (0, 0)
-            for ctype in ("uint8_t", "int16_t", "int32_t"):
-                limit = np.iinfo(INTEGERS[ctype])
-                if limit.min <= low and high <= limit.max:
-                    return cls(ctype, rows.dtype)
-        as_float = rows.astype(np.float32)
-        return cls("float" if np.array_equal(as_float, rows) else "double", rows.dtype)
+        """By what rows may hold rather than what they happen to hold: others are to come."""
+        for ctype, kind in (("uint8_t", np.uint8), ("int16_t", np.int16), ("int32_t", np.int32), ("float", np.float32)):
+            if np.can_cast(rows.dtype, kind):
+                return cls(ctype, rows.dtype)
+        is_small = rows.dtype.kind in "iu" and rows.min() >= -(1 << 31) and rows.max() < 1 << 31
+        return cls("int32_t" if is_small else "double", rows.dtype)
 
     def write(self, rows: NDArray[Any]) -> bytes:
         kinds = {"float": np.float32, "double": np.float64} | INTEGERS
@@ -53,9 +50,9 @@ class Values:
 def list_thresholds(preprocessing: Preprocessing, values: Values) -> NDArray[np.float64]:
     """Of the bits of a value, or of every place's; bits that are none have one at zero."""
     if isinstance(preprocessing, Threshold):
-        above = preprocessing.above
-        # NumPy compares a float32 with a lone number as float32
-        return np.array([np.float32(above) if values.rows_dtype == np.float32 else above], np.float64)
+        # NumPy compares floats with a lone number in their own precision
+        as_row = values.rows_dtype.type if values.rows_dtype.kind == "f" else float
+        return np.array([as_row(preprocessing.above)], np.float64)
     if isinstance(preprocessing, Thermometer):
         return np.array(preprocessing.thresholds, np.float64)
     if isinstance(preprocessing, PlaceQuantiles):

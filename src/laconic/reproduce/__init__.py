@@ -1,0 +1,1 @@
+"""Published figures, what ours are, and the runs that tell: `laconic reproduce`."""

@@ -1,0 +1,49 @@
+"""Sparse prototypes (CPS, PPA, CPKD): 20 clients with four kinds of networks, 300 rounds; best mean of three seeds."""
+
+from __future__ import annotations
+
+import json
+
+from laconic.reproduce.published import Figure
+from laconic.reproduce.recipe import TINY_NETWORKS, Impossible, Recipe, Way
+
+KINDS = ("resnet8", "efficientnet", "shufflenetv2", "mobilenetv2")
+N_FEATURES = 500
+
+
+def find_way(figure: Figure) -> Way:
+    if figure.table == "text":
+        return Impossible("a norm between two heat maps, of which the paper does not give the numbers")
+    method, data, alpha, *more = figure.parts
+    options = dict(part.partition("=")[::2] for part in (more[0].split("+") if more else []))
+    settings = [
+        f"method.name={method}",
+        f"method.models={json.dumps(KINDS)}",
+        f"method.n_features={options.get('dims', N_FEATURES)}",
+        "method.training.rate=0.01",
+        "method.training.batch=32",
+        "method.training.epochs=1",
+        f"data.name={data}",
+        "data.partition=dirichlet",
+        "data.clients=20",
+        f"data.alpha={alpha}",
+        "data.validation=0.0",
+        "rounds=300",
+        "evaluate_every=5",
+        "checkpoint_every=5",
+    ]
+    small = ["rounds=60", f"method.models={json.dumps([f'{kind}-slim' for kind in KINDS])}"]
+    tiny = [*TINY_NETWORKS, 'method.models=["shuffle-small","resnet-small"]', "method.n_features=20"]
+    if method in ("fml", "fedkd"):
+        settings.append("method.aux_model=resnet8")
+        small.append("method.aux_model=resnet8-slim")
+        tiny.append("method.aux_model=resnet-small")
+    if method in ("fedproto", "fedtgp"):
+        settings += [
+            f"method.cps_dims={options.get('cps') or options.get('dims') or N_FEATURES}",
+            f"method.ppa={str('ppa' in options).lower()}",
+            f"method.cpkd={str('cpkd' in options).lower()}",
+        ]
+        tiny.append(f"method.cps_dims={10 if 'cps' in options else 20}")
+    run = f"pbfl/{method}-{data}-{alpha}{'-' + more[0].replace('=', '') if more else ''}"
+    return Recipe(run, tuple(settings), tuple(small), tuple(tiny), "best", 10.0, 1.5)
