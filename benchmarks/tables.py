@@ -212,6 +212,53 @@ def mnist(file: Any) -> Rows:
     yield ["test accuracy, %", *(curve[epoch] for epoch in (1, 2, 5, 10, 20, 30, 40, 50, 60, 70))]
 
 
+@table("fuzzy", "| clauses a class | classic (literals) | fuzzy (literals) | training, classic · fuzzy")
+def fuzzy(file: Any) -> Rows:
+    rows = defaultdict[tuple[str, int], dict[str, list[Any]]](lambda: defaultdict(list))
+    for row in file["accuracy"]:
+        rows[row["data"], row["n_clauses"]][row["kind"]].append(row)
+    for (data, n_clauses), kinds in rows.items():
+        cells, seconds = [], []
+        for kind in ("classic", "fuzzy"):
+            shares = [100 * row["accuracy"] for row in kinds[kind]]
+            literals = fmean(row["literals"] for row in kinds[kind])
+            cells.append(f"{fmean(shares):.2f} ± {stdev(shares):.2f} ({literals:.0f})")
+            seconds.append(f"{fmean(row['train_seconds'] for row in kinds[kind]):.1f}")
+        yield [DATA[data], str(n_clauses), *cells, f"{seconds[0]} · {seconds[1]} s"]
+
+
+@table("fuzzy.speed", "engine | machine | train/s | predict/s | accuracy | measured")
+def fuzzy_speed(file: Any) -> Rows:
+    for row in file["speed"]:
+        rates = [number(row["train_per_s"]), number(row["predict_per_s"])]
+        yield [row["engine"], row["machine"], *rates, row["accuracy"], row["measured"]]
+
+
+@table("fuzzy.federated", "method, data | clauses | seeds | classic | kB | fuzzy | kB | of the bytes")
+def fuzzy_federated(file: Any) -> Rows:
+    for row in file["federated"]:
+        classic, fuzzy = ([100 * run["accuracy"] for run in row[kind]] for kind in ("classic", "fuzzy"))
+        sizes = [fmean(run["kB"] for run in row[kind]) for kind in ("classic", "fuzzy")]
+
+        def mean(shares: list[float]) -> str:
+            return f"{fmean(shares):.2f}" + (f" ± {stdev(shares):.2f}" if len(shares) > 1 else "")
+
+        cells = [mean(classic), f"{sizes[0]:.1f}", mean(fuzzy), f"{sizes[1]:.1f}", f"1/{sizes[0] / sizes[1]:.1f}"]
+        yield [f"{link(row['method'])}, {row['data']}", row["clauses"], row["seeds"], *cells]
+
+
+@table("fuzzy.balanced", "classes | examples | shares | classic | if balanced | fuzzy | if balanced")
+def fuzzy_balanced(file: Any) -> Rows:
+    rows = defaultdict[tuple[int, int, str], dict[str, Any]](dict)
+    for row in file["balanced"]:
+        rows[row["n_classes"], row["n_examples"], row["shares"]][row["kind"]] = row
+    for (n_classes, n_examples, shares), kinds in sorted(rows.items()):
+        cells = []
+        for row in (kinds["classic"], kinds["fuzzy"]):
+            cells += [f"{row['plain']:.2f}", f"{signed(row['gain'])} ± {row['error']:.2f}"]
+        yield [str(n_classes), number(n_examples), shares, *cells]
+
+
 # -- networks
 
 
