@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laconic.console import explained, show_table, tell
+from laconic.options import Debug, Settings
 from laconic.signals import find_number
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ app = typer.Typer(
     help="Real nodes: a server and its nodes on machines of their own, over MQTT or Flower. Guide: docs/deploy.md",
     no_args_is_help=True,
 )
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Above the file, e.g. data.clients=3; repeatable."),
-]
 Server = Annotated[Path, typer.Argument(metavar="SERVER")]
 
 
