@@ -41,11 +41,16 @@ SETTINGS = ["method.name=clausepool", "data.clients=3", "evaluate_every=1"]
 
 def record(name: str, **figures: object) -> None:
     found = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=7"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    commit = ask_git("describe", "--always", "--abbrev=7")
+    changed = [line for line in ask_git("status", "--porcelain", "-uno").splitlines() if RESULTS.name not in line]
+    commit += "-dirty" if changed else ""
     found[name] = figures | {"commit": commit, "load": round(os.getloadavg()[0], 1)}
     RESULTS.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
     print(name, json.dumps(found[name], indent=2))
+
+
+def ask_git(*words: str) -> str:
+    return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def read_lines(path: Path) -> list[dict]:

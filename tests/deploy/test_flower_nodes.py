@@ -36,7 +36,7 @@ from laconic.deploy.processes import make_environment, node_command, spare_loopb
 from laconic.deploy.settings import read_settings
 
 pytestmark = pytest.mark.deployment
-SETTINGS = ["method.name=clausepool", *MACHINE, "method.min_examples=2", "rounds=1"]
+SETTINGS = ["method.name=fedtm", *MACHINE, "rounds=1"]
 
 
 @pytest.fixture(scope="module")

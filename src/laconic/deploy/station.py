@@ -20,7 +20,7 @@ from laconic.fleets.link import Address, Link, Will
 from laconic.fleets.mqtt import ASLEEP, GONE, HERE
 from laconic.wire import WireError
 
-LINGER_SECONDS = 5.0  # before a node on duty goes to sleep, if nothing is asked
+LINGER_SECONDS = 2.0  # before a node on duty goes to sleep, if nothing is asked
 RESTART_SECONDS = 2.0
 SOCKETS = "sockets.json"  # in a node's folder: bytes of its connections since it was started
 

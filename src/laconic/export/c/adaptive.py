@@ -1,8 +1,8 @@
 """name_encode of images read by the adaptive threshold: a pixel against the Gaussian mean around it.
 
-The mean in Python is made of floats, rounded where OpenCV rounds them, which a chip without floating-point hardware is
-slow at. So C first takes the mean in integers, whose error has a bound; only where that leaves open on which side of
-a half the mean lies, at one pixel in a thousand of Fashion-MNIST, does it do as Python does.
+The mean in Python is made of floats, rounded where OpenCV rounds them; a chip without a floating-point unit is slow at
+that. So C first takes the mean in integers, whose error has a bound; only where that leaves open on which side of a
+half the mean lies, at one pixel in a thousand of Fashion-MNIST, does it do as Python does.
 """
 
 from __future__ import annotations
