@@ -1,5 +1,6 @@
 """Models of clients in C: time for an image beside Python's, flash and RAM; into docs/results/models.json.
 
+    pip install unicorn                       emulates Cortex-M chips
     python benchmarks/c_export.py RUN...      run folders of Tsetlin methods; of each, the model of client 0
 
 Every model is compared with Python on all test examples of its data set and 10,000 random ones before it is measured.
@@ -15,12 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from chip import Chip
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
 from laconic.client_model import ClientModel
 from laconic.export.c.scores import list_machines
-from laconic.export.c.toolchain import compile_c, find_compiler
+from laconic.export.c.toolchain import CHIPS, compile_c, find_compiler
+from laconic.export.c.toolchain import measure as link_for_chips
 from laconic.export.c.values import Values
 from laconic.runs.client_models import read_client
 from laconic.runs.config import read_config
@@ -29,6 +32,8 @@ from laconic.runs.prepare import load_for
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "models.json"
 N_TIMED = 2000  # images, in one go
 N_ALONE = 200  # images given to Python one by one
+N_EMULATED = 200  # images, on an emulated chip
+N_COUNTED = 5  # of them, instruction by instruction
 N_TURNS = 7  # of which the best counts
 
 TIMED = """#include <stdio.h>
@@ -60,6 +65,8 @@ def measure(folder: Path) -> dict[str, Any]:
         drawn = model.export_c(header)
         done = model.export_c(header, rows=rows)
         c_time = time_c(header, rows)
+        link_for_chips(header, "model")
+        instructions = {chip: run_on_chip(header.with_name(chip), model, rows) for chip in CHIPS}
     return {
         "method": model.about.method,
         "data": model.about.data,
@@ -74,6 +81,8 @@ def measure(folder: Path) -> dict[str, Any]:
         "python_microseconds": time_python(lambda: model.predict(rows[:N_TIMED])) / min(N_TIMED, len(rows)),
         "python_alone_microseconds": time_python(lambda: [model.predict(rows[k : k + 1]) for k in range(N_ALONE)])
         / N_ALONE,
+        "instructions": instructions,
+        "emulated_rows": min(N_EMULATED, len(rows)),
         "chips": {each.target: [each.flash_bytes, each.ram_bytes, each.stack_bytes] for each in done.footprints},
     }
 
@@ -93,6 +102,15 @@ def time_c(header: Path, rows: NDArray[Any]) -> float:
     data = Values.of(rows).write(timed)
     told = [subprocess.run([program], input=data, capture_output=True, check=True).stdout for _ in range(N_TURNS)]
     return min(float(line.split()[0]) for line in told)
+
+
+def run_on_chip(program: Path, model: ClientModel, rows: NDArray[Any]) -> int:
+    """Instructions for an image, in the mean of some; the classes of more are compared with Python's."""
+    chip, written = Chip(program), [Values.of(rows).write(row) for row in rows[:N_EMULATED]]
+    said = [chip.predict(row) for row in written]
+    if said != model.model.classify(model.read(rows[:N_EMULATED])).tolist():
+        sys.exit(f"{program.name} does not say what Python says")
+    return round(np.mean([chip.count_instructions(row) for row in written[:N_COUNTED]]))
 
 
 def time_python(work: Callable[[], object]) -> float:

@@ -77,7 +77,8 @@ def main():
         rows.append(row)
         print(json.dumps(row), flush=True)
     if options.out is not None:
-        options.out.write_text("[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n", "utf-8")
+        known = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+        options.out.write_text(json.dumps(known | {"accuracy": rows}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -78,6 +78,34 @@ def clausepool(file: Any) -> Rows:
         yield [title, offered, mean(alone), mean(own), mean(pool), *gains, f"{most:.1f}", aim]
 
 
+@table("clausepool.seeds", "| seed | alone | own clauses | private seed head | one shot | seedhead | clausepool")
+def clausepool_seeds(file: Any) -> Rows:
+    """Runs of `with_seeds`, and controls of older lists on the same partitions."""
+    runs = {run["run"]: run for name in ("fashion_mnist", "twenty_steps", "with_seeds") for run in file[name]}
+
+    def show(name: str) -> str:
+        if name not in runs:
+            return NOTHING
+        size = sent_kb(runs[name])
+        return f"{runs[name]['last']:.2f} ({runs[name]['p10']:.1f})" + (f", {size:.1f} kB" if size else "")
+
+    alone = {
+        "ci": "ci-local-{}",
+        "fm0.05": "local-0.05/seed-{}",
+        "fm0.1": "local-0.1/seed-{}",
+        "fm1": "local-1/seed-{}",
+    }
+    titles = {"ci": "CIFAR-10, α = 0.1"} | {
+        f"fm{alpha}": f"Fashion-MNIST, α = {alpha}" for alpha in ("0.05", "0.1", "1")
+    }
+    for key, title in titles.items():
+        for seed in range(5):
+            if f"C-{key}-pool-{seed}" in runs or f"C-{key}-seed-{seed}" in runs:
+                mine = [f"C-{key}-{part}-{seed}" for part in ("private", "once", "seed", "pool")]
+                names = [alone[key].format(seed), f"{key}-own-{seed}", *mine]
+                yield [title, str(seed), *map(show, names)]
+
+
 CS_PFEDTM = {  # runs of Fashion-MNIST are named by these
     "cs": f"{link('cs-pfedtm')} as published",
     "csp": "the same, `present_only=true`",
@@ -182,6 +210,53 @@ def tsetlin(file: Any) -> Rows:
 def mnist(file: Any) -> Rows:
     curve = {point["epoch"]: f"{100 * point['test_accuracy']:.2f}" for point in file["curve"]}
     yield ["test accuracy, %", *(curve[epoch] for epoch in (1, 2, 5, 10, 20, 30, 40, 50, 60, 70))]
+
+
+@table("fuzzy", "| clauses a class | classic (literals) | fuzzy (literals) | training, classic · fuzzy")
+def fuzzy(file: Any) -> Rows:
+    rows = defaultdict[tuple[str, int], dict[str, list[Any]]](lambda: defaultdict(list))
+    for row in file["accuracy"]:
+        rows[row["data"], row["n_clauses"]][row["kind"]].append(row)
+    for (data, n_clauses), kinds in rows.items():
+        cells, seconds = [], []
+        for kind in ("classic", "fuzzy"):
+            shares = [100 * row["accuracy"] for row in kinds[kind]]
+            literals = fmean(row["literals"] for row in kinds[kind])
+            cells.append(f"{fmean(shares):.2f} ± {stdev(shares):.2f} ({literals:.0f})")
+            seconds.append(f"{fmean(row['train_seconds'] for row in kinds[kind]):.1f}")
+        yield [DATA[data], str(n_clauses), *cells, f"{seconds[0]} · {seconds[1]} s"]
+
+
+@table("fuzzy.speed", "engine | machine | train/s | predict/s | accuracy | measured")
+def fuzzy_speed(file: Any) -> Rows:
+    for row in file["speed"]:
+        rates = [number(row["train_per_s"]), number(row["predict_per_s"])]
+        yield [row["engine"], row["machine"], *rates, row["accuracy"], row["measured"]]
+
+
+@table("fuzzy.federated", "method, data | clauses | seeds | classic | kB | fuzzy | kB | of the bytes")
+def fuzzy_federated(file: Any) -> Rows:
+    for row in file["federated"]:
+        classic, fuzzy = ([100 * run["accuracy"] for run in row[kind]] for kind in ("classic", "fuzzy"))
+        sizes = [fmean(run["kB"] for run in row[kind]) for kind in ("classic", "fuzzy")]
+
+        def mean(shares: list[float]) -> str:
+            return f"{fmean(shares):.2f}" + (f" ± {stdev(shares):.2f}" if len(shares) > 1 else "")
+
+        cells = [mean(classic), f"{sizes[0]:.1f}", mean(fuzzy), f"{sizes[1]:.1f}", f"1/{sizes[0] / sizes[1]:.1f}"]
+        yield [f"{link(row['method'])}, {row['data']}", row["clauses"], row["seeds"], *cells]
+
+
+@table("fuzzy.balanced", "classes | examples | shares | classic | if balanced | fuzzy | if balanced")
+def fuzzy_balanced(file: Any) -> Rows:
+    rows = defaultdict[tuple[int, int, str], dict[str, Any]](dict)
+    for row in file["balanced"]:
+        rows[row["n_classes"], row["n_examples"], row["shares"]][row["kind"]] = row
+    for (n_classes, n_examples, shares), kinds in sorted(rows.items()):
+        cells = []
+        for row in (kinds["classic"], kinds["fuzzy"]):
+            cells += [f"{row['plain']:.2f}", f"{signed(row['gain'])} ± {row['error']:.2f}"]
+        yield [str(n_classes), number(n_examples), shares, *cells]
 
 
 # -- networks
@@ -291,17 +366,19 @@ def sketch_networks(file: Any) -> Rows:
 
 @table(
     "models.c",
-    "model | clauses | flash M0+, kB | flash M4, kB | stack, B | C, µs | Python alone | Python of many | rows compared",
+    "model | clauses | kB M0+ · M4 | stack, B | instructions M0+ · M4 | C, µs | Python alone | of many | rows compared",
 )
 def models_c(file: Any) -> Rows:
     for run in file["c"]:
         options = f" ({run['options']})" if run["options"] else ""
         chips = [run["chips"][chip] for chip in ("cortex-m0plus", "cortex-m4")]
-        flash = [f"{flash / 1000:.1f}" for flash, _, _ in chips]
+        flash = " · ".join(f"{flash / 1000:.1f}" for flash, _, _ in chips)
+        instructions = " · ".join(f"{run['instructions'][chip]:,}" for chip in ("cortex-m0plus", "cortex-m4"))
         times = [number(run[f"{who}_microseconds"], 1) for who in ("c", "python_alone", "python")]
         name = f"{link(run['method'])} on {DATA.get(run['data'], run['data'])}{options}"
         n_compared = run["compared_rows"] + run["compared_random_rows"]
-        yield [name, number(run["clauses"]), *flash, str(max(each[2] for each in chips)), *times, number(n_compared)]
+        stack = str(max(each[2] for each in chips))
+        yield [name, number(run["clauses"]), flash, stack, instructions, *times, number(n_compared)]
 
 
 @table("mqtt", "what | Flower 1.41 | due | measured | command | commit")
@@ -374,6 +451,15 @@ def lies(file: Any) -> Rows:
         page, change = f"../methods/{find_page(row['method'])}", signed(100 * (row["liar"] - row["honest"]))
         honest, liar, mean = (f"{100 * row[key]:.1f}" for key in ("honest", "liar", "mean_liar"))
         yield [f"[{row['method']}]({page})", row["averaging"], honest, liar, change, mean, str(row["refused"])]
+
+
+@table("parity", "method | reference | its commit | rounds | weights | masks | accuracy, theirs · ours | our commit")
+def parity(file: Any) -> Rows:
+    for row in file:
+        masks = NOTHING if row["masks"] is None else f"{row['masks']:.2%}"
+        accuracy = [number(row[f"accuracy_{who}"], 1) for who in ("theirs", "ours")]
+        gaps = [str(row["rounds"]), f"{row['weights']:.1e}", masks, " · ".join(accuracy)]
+        yield [link(row["method"]), row["reference"], row["their_commit"], *gaps, row["commit"]]
 
 
 # ---------------------------------------------------------------- published figures

@@ -156,10 +156,13 @@ def test_arrays_are_a_data_set_too(tmp_path: Path) -> None:
     ("data", "words", "due"),
     [
         (7, {}, "data is a int; give the name or path"),
-        (pd.DataFrame({"a": [1.0, 2.0]}), {}, "label is None; name a column of the frame: a"),
-        (pd.DataFrame({"a": [1.0, 2.0]}), {"label": "b"}, "label is 'b'"),
-        (pd.DataFrame({"a": [1.0, np.nan], "b": ["x", "y"]}), {"label": "b"}, "column a has no number in row 1"),
-        (pd.DataFrame({"a": ["u", "v"], "b": ["x", "y"]}), {"label": "b"}, "column a holds .*, numbers were expected"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), {}, r"data\.label is empty; which column .* columns of the frame are a"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), {"label": "b"}, "there is no column b; columns of the frame are a"),
+        (
+            pd.DataFrame({"a": [1.0, np.inf], "b": ["x", "y"]}),
+            {"label": "b"},
+            "column a holds inf in row 1 of the frame",
+        ),
         ((np.eye(3), np.arange(2)), {}, "rows do not match: x has 3, y has 2"),
     ],
 )

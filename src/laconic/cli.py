@@ -10,11 +10,12 @@ from typing import Annotated, Any, cast
 import typer
 
 from laconic import __version__
-from laconic.bench import peers
-from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
-from laconic.console import carry_out, explained, find_width, show_table
+from laconic.bench import commands as bench
+from laconic.console import carry_out, explained, show_table
 from laconic.deploy import commands as deploy
 from laconic.fleets import FLEETS
+from laconic.model_commands import explain, export, predict
+from laconic.options import AsJson, Budget, ConfigFile, Debug, Quiet, Seeds, Settings, choose
 from laconic.reproduce.recipe import SCALES, Scale
 
 app = typer.Typer(
@@ -22,11 +23,6 @@ app = typer.Typer(
     epilog="Example: laconic demo",
     no_args_is_help=True,
     add_completion=False,
-)
-bench_app = typer.Typer(
-    help="Measure ours against other libraries, on this machine.",
-    epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json",
-    no_args_is_help=True,
 )
 
 
@@ -43,34 +39,6 @@ def describe_self(
     ] = False,
 ) -> None:
     """What stands before any command."""
-
-
-# click 8.5 drops the help of arguments, so the docstrings of the commands say what they are
-ConfigFile = Annotated[Path | None, typer.Argument(metavar="EXP.TOML")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Above the file, e.g. data.alpha=0.1; repeatable."),
-]
-Seeds = Annotated[list[str] | None, typer.Option("--seed", help="One or more: --seed 0 --seed 1, or --seed 0,1.")]
-Budget = Annotated[str | None, typer.Option(help="Most bytes per client and round, up and down together, e.g. 5kB.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON, on the last line of stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-WhichClient = Annotated[str | None, typer.Option("--client", help="Number or name of a client of the run.")]
-OwnCode = Annotated[
-    str, typer.Option(metavar="MODULE:CLASS", help="A network of your own that a model file may have imported.")
-]
-FORMS = ("model", "c", "onnx", "rules")
-
-
-def choose(what: str, given: str, valid: Sequence[str]) -> list[str]:
-    """The comma-separated names in `given`, spelt as in `valid`, without repeats."""
-    spelling = {name.lower(): name for name in valid}
-    names = [part.strip() for part in given.split(",")]
-    for name in names:
-        if name.lower() not in spelling:
-            raise typer.BadParameter(f"unknown {what} {name!r}; choose from {', '.join(valid)}")
-    return list(dict.fromkeys(spelling[name.lower()] for name in names))
 
 
 def read_seeds(given: Sequence[str] | None) -> list[int]:
@@ -174,99 +142,6 @@ def report(
         page = out or runs[0] / "report.html"
         write_report(runs, page)
         typer.echo(f"report: {page}")
-
-
-def export(
-    source: Annotated[Path, typer.Argument(metavar="RUN|NODE|MODEL")],
-    client: WhichClient = None,
-    to: Annotated[str, typer.Option("--to", help="As what, one of: " + ", ".join(FORMS) + ".")] = "model",
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="The file; else named after method and client.")
-    ] = None,
-    name: Annotated[str, typer.Option(help="What functions and tables in C begin with.")] = "model",
-    evidence: Annotated[
-        bool, typer.Option(help="A model takes along how often its rules fired on training examples.")
-    ] = True,
-    own_code: OwnCode = "",
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Take a client's model out of its run: as a file for laconic, a C header, an ONNX graph, or rules in words.
-
-    RUN: a run folder (with --client). NODE: the folder of a node, for its own model. MODEL: a file exported before.
-    What is written as C or ONNX is first compared with Python, on all test examples of the client where they are at
-    hand, else on random rows; what differs is not written.
-    """
-    (form,) = choose("form", to, list(FORMS))
-    with explained(debug=debug):
-        from laconic.exporting import export_model
-        from laconic.opening import find_test_rows, open_model
-
-        model = open_model(source, client, own_code=own_code)
-        rows = find_test_rows(source, model) if form in ("c", "onnx") else None
-        written, lines = export_model(model, form, out, name=name, rows=rows, evidence=evidence)
-        typer.echo(json.dumps(written) if as_json else "\n".join(lines))
-
-
-def predict(
-    source: Annotated[Path, typer.Argument(metavar="MODEL|RUN|NODE")],
-    rows: Annotated[Path, typer.Argument(metavar="ROWS")],
-    client: WhichClient = None,
-    own_code: OwnCode = "",
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Predict rows by a client's model: a class name on each line of stdout.
-
-    MODEL: a file that laconic export wrote. RUN: a run folder (with --client). NODE: the folder of a node.
-    ROWS: a .csv, with names of columns on top or in the order of training, or an .npz with an array called rows; as
-    raw as the data set was, for the model brings its preprocessing.
-    """
-    with explained(debug=debug):
-        from laconic.opening import open_model
-        from laconic.rows import read_rows
-
-        model = open_model(source, client, own_code=own_code)
-        predicted = model.predict(read_rows(rows, model.about.features)).tolist()
-        typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
-
-
-def explain(
-    source: Annotated[Path, typer.Argument(metavar="RUN|MODEL")],
-    client: WhichClient = None,
-    label: Annotated[str | None, typer.Option("--class", help="Of this class alone.")] = None,
-    row: Annotated[int | None, typer.Option(help="What decides about this row, from 0 up.")] = None,
-    rows: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An .npz or .csv that the row is of; else the client's tests.")
-    ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Rules shown of each class, clauses shown of a row.")] = 5,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="One self-contained page instead of text.")] = None,
-    own_code: OwnCode = "",
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Show the rules of a client's model in words and pictures, or with --row what decides about one row.
-
-    RUN: a run folder (with --client). MODEL: a file that laconic export wrote.
-    """
-    with explained(debug=debug):
-        from laconic.explaining import explain_client
-        from laconic.opening import open_model
-
-        model = open_model(source, client, own_code=own_code)
-        found = explain_client(model, source, label=label, row=row, file=rows)
-        if out is not None:
-            from laconic.explain.page import write_page
-
-            write_page(found, out, top=top)
-        if as_json:
-            typer.echo(json.dumps(found.to_json()))
-        elif out is not None:
-            typer.echo(f"explanation: {out}")
-        else:
-            from laconic.explain.text import as_text
-
-            typer.echo(as_text(found, width=find_width(), top=top))
 
 
 def check(
@@ -381,77 +256,6 @@ def init(
         typer.echo(f"{path}: edit it, then  laconic check {path}  and  laconic run {path}")
 
 
-def bench_tsetlin(
-    jobs: Annotated[str, typer.Option(help="Which jobs, by comma: " + ", ".join(JOBS) + ".")] = ",".join(JOBS),
-    against: Annotated[
-        str, typer.Option(help="Which peers, by comma: " + ", ".join(peers.VERSIONS) + " (any case).")
-    ] = ",".join(peers.VERSIONS),
-    threads: Annotated[int, typer.Option(min=1, help="Threads per engine; 1 measures CPU time, more wall time.")] = 1,
-    seeds: Annotated[int, typer.Option(min=1, help="Machines per engine; accuracies are means over them.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object per job.")] = False,
-) -> None:
-    """Train and predict with our Tsetlin Machine and its peers in turns; print speeds, accuracy and memory.
-
-    The peers are installed at first use, each into its own environment (needs pip and a C compiler).
-    """
-    names, chosen = choose("job", jobs, list(JOBS)), choose("peer", against, list(peers.VERSIONS))
-    from rich.console import Console
-
-    from laconic.bench import tsetlin
-
-    for name in names:
-        if not tsetlin.select_peers(JOBS[name], chosen):
-            raise typer.BadParameter(f"job {name} has no peer in --against; add {', '.join(peers.WITH_COALESCED)}")
-    try:
-        rows = list(
-            tsetlin.run(names, chosen, threads=threads, seeds=seeds, say=lambda line: typer.echo(line, err=True))
-        )
-    except (FileNotFoundError, RuntimeError, ValueError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-    else:
-        Console().print(tsetlin.table(rows))
-
-
-def bench_networks(
-    jobs: Annotated[str, typer.Option(help="Which methods, by comma: " + ", ".join(NETWORK_JOBS) + ".")] = ",".join(
-        NETWORK_JOBS
-    ),
-    against: Annotated[str, typer.Option(help="Which others, by comma: " + ", ".join(NETWORK_OTHERS) + ".")] = ",".join(
-        NETWORK_OTHERS
-    ),
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed, after one that is not.")] = 10,
-    examples: Annotated[int, typer.Option(min=1, help="Examples of each of the 100 clients.")] = 600,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object per job.")] = False,
-    debug: Debug = False,
-) -> None:
-    """Train a convolutional network by rounds of ours and of others in turns; print speeds.
-
-    The others: a bare loop of two processes, one client after the other on two threads, and Flower's simulator where it
-    and Ray are installed.
-    """
-    names, others = choose("job", jobs, list(NETWORK_JOBS)), choose("peer", against, list(NETWORK_OTHERS))
-    with explained(debug=debug):
-        from laconic.runs.config import find_method
-
-        for name in names:
-            find_method(name)
-        from rich.console import Console
-
-        from laconic.bench import networks
-
-        def say(line: str) -> None:
-            typer.echo(line, err=True)
-
-        rows = networks.run(names, others, rounds=rounds, n_examples=examples, say=say)
-        if as_json:
-            typer.echo(json.dumps(rows, indent=2))
-        else:
-            Console().print(networks.table(rows))
-
-
 def reproduce(
     what: Annotated[str, typer.Argument(metavar="[PAPER[:TABLE[:ROW]]]")] = "",
     scale: Annotated[str, typer.Option(help="One of: " + ", ".join(SCALES) + ".")] = "small",
@@ -511,11 +315,7 @@ app.command("export", epilog="Example: laconic export runs/first --client 7 --to
 app.command("explain", epilog="Example: laconic explain runs/first --client 7 --row 0 -o page.html")(explain)
 app.command("predict", epilog="Example: laconic predict model.safetensors rows.csv")(predict)
 app.add_typer(deploy.app, name="deploy")
-app.add_typer(bench_app, name="bench")
-bench_app.command("tsetlin", epilog="Example: laconic bench tsetlin --jobs A,E --against tmu --seeds 5 --json")(
-    bench_tsetlin
-)
-bench_app.command("networks", epilog="Example: laconic bench networks --jobs fedavg --rounds 20 --json")(bench_networks)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

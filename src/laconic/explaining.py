@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from laconic.explain.explanation import Explanation, explain_model
-from laconic.models.portable import check_rows
 
 if TYPE_CHECKING:
     from laconic.client_model import ClientModel
@@ -39,8 +38,7 @@ def explain_client(
 def read_file(model: ClientModel, file: Path) -> NDArray[Any]:
     from laconic.rows import read_rows
 
-    found = read_rows(file, model.about.features)
-    return check_rows(found, model.about.input_shape, model.about.features)
+    return model.encode(read_rows(file, model.about.features, as_text=bool(model.preprocessing.text_columns)))
 
 
 def find_test_examples(model: ClientModel, source: Path) -> tuple[NDArray[Any], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,18 @@ def check_whose(model: ClientModel, path: Path, client: str | None) -> ClientMod
     if client is not None and client not in (str(model.about.client), model.about.name):
         raise ValueError(f"{path} is the model of client {model.about.client}, not of {client}; leave --client out")
     return model
+
+
+def predict_file(
+    path: Path, rows: Path, client: str | None = None, *, own_code: str = "", as_json: bool = False
+) -> str:
+    """Names of classes, a line for each row of the file, or all of it as JSON."""
+    from laconic.rows import read_rows
+
+    model = open_model(path, client, own_code=own_code)
+    has_text = bool(model.preprocessing.text_columns)
+    labels = model.predict(read_rows(rows, model.about.features, as_text=has_text)).tolist()
+    return json.dumps({"client": model.about.client, "labels": labels}) if as_json else "\n".join(labels)
 
 
 def find_test_rows(path: Path, model: ClientModel) -> NDArray[Any] | None:

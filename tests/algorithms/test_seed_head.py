@@ -5,7 +5,9 @@ import pytest
 
 from laconic import linear
 from laconic.algorithm import Examples, Site, Task
-from laconic.algorithms.heads.seed_head import Change, Head, Hello, Member, SeedHead, Server
+from laconic.algorithms.heads.one_shot import ClassMeans, Means, check_means, find_means, fit_head
+from laconic.algorithms.heads.seed_head import SeedHead
+from laconic.algorithms.heads.shared_head import Change, Head, Hello, Member, Server
 from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.config import read_config
 from laconic.runs.run import run
@@ -32,7 +34,8 @@ def make_site(labels: list[int], seed: int = 0) -> Site:
 
 def make_server(holds: list[list[bool]]) -> Server:
     nothing = np.zeros((3, 31))
-    return Server(nothing, nothing, {k: Member(np.array(mine), 10) for k, mine in enumerate(holds)})
+    means = ClassMeans(nothing[:, 1:], np.zeros(3, np.int64))
+    return Server(nothing, nothing, means, {k: Member(np.array(mine), 10) for k, mine in enumerate(holds)})
 
 
 def test_a_client_tells_signs_of_what_stands_out_and_keeps_the_rest_for_later() -> None:
@@ -113,3 +116,34 @@ def test_a_budget_turns_down_the_number_of_features() -> None:
     kept = keep_budget(config, Task((28, 28), 10, 5), lambda line: None)
     assert 1 <= kept.method.n_seed < 480  # type: ignore[attr-defined]
     assert (most_bytes(kept.method, Task((28, 28), 10, 5)) or 0) <= 400
+
+
+def test_means_are_told_once_and_make_a_head_with_the_clients_own_spread() -> None:
+    clients = [
+        (make_examples(labels * 15, seed), make_examples(labels * 20, seed + 10))
+        for seed, labels in enumerate([[0, 1], [1, 2], [0, 2]])
+    ]
+    done = simulate(SeedHead(n_seed=60, one_shot=True), clients, 2, task=Task((6,), 3, 3))
+    assert done.rounds[1].accuracy is not None
+    assert done.rounds[1].accuracy > 0.9
+    assert done.rounds[1].upload_bytes > 0
+    assert (done.rounds[2].upload_bytes, done.rounds[2].download_bytes) == (0, 0)
+
+
+def test_a_head_of_means_is_what_linear_algebra_says() -> None:
+    site = make_site([0, 1, 2] * 10)
+    client = METHOD.start_client(TASK, site)
+    lesson = METHOD.prepare(client, site.train)
+    means, counts = find_means(lesson)
+    assert counts.tolist() == [10, 10, 10]
+    around = lesson.features[:, 1:] - means[lesson.places]
+    inverse = np.linalg.inv(around.T @ around / 30 + 0.5 * np.eye(30))
+    head = fit_head(lesson, means, 0.5)
+    assert np.allclose(head[:, 1:], means @ inverse, atol=1e-5)
+    assert np.allclose(head[:, 0], -np.diag(means @ inverse @ means.T) / 2, atol=1e-5)
+
+
+def test_means_that_do_not_fit_the_classes_are_refused() -> None:
+    zeros = np.zeros((2, 30), np.int8)
+    with pytest.raises(ValueError, match="1 counts, 2 rows of 2 classes"):
+        check_means(EMPTY, Means(np.array([True, True, False]), np.ones(1, np.int64), zeros, np.zeros(2, np.int8)))

@@ -46,7 +46,11 @@ VARIANTS = {
         ["budget", "budget=1500B"],
         ["seeds", "method.n_seed=20", "method.own_seed=true", "method.precision=signs"],
     ],
-    "seedhead": [["alone", "method.share=false"], ["fine", "method.precision=fine", "fleet.averaging=clipped"]],
+    "seedhead": [
+        ["alone", "method.share=false"],
+        ["once", "method.one_shot=true"],
+        ["fine", "method.precision=fine", "fleet.averaging=clipped"],
+    ],
     "fedavg": [
         ["int8", f"{NETWORK}up=int4", f"{NETWORK}down=int8", f"{NETWORK}statistics=local"],
         ["trained", "method.tested=trained", f"{NETWORK}up=fp16", f"{NETWORK}prior=true"],

@@ -3,19 +3,21 @@
 import html
 import json
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from browser import browse
+from explained import CASES
 
 import laconic
-from conftest import CASES
 from laconic.explain.page import build_page
 from laconic.explain.text import as_text
 from laconic.explaining import explain_client
 from laconic.runs.client_models import read_client, read_examples
-from test_cli import in_turn
+from test_cli import in_turn, start
 
 
 def explain(*commands: list[object]) -> list[str]:
@@ -163,3 +165,14 @@ def test_nothing_is_wider_than_the_window(case, width, runs, tmp_path: Path) -> 
     assert 'data-overflow="no"' in root
     assert 'data-drawn="true"' in root
     assert shot.stat().st_size > 10_000
+
+
+def test_the_guide_says_what_its_example_prints(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "explain.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", guide, re.DOTALL)
+    done = start([sys.executable, "-c", code[0]], tmp_path)
+    assert done.code == 0, done.err
+    assert done.out == code[1]
+    shown = re.search(r"\$ laconic (explain runs/wine .*)\n([^`]*)```", guide)
+    (answer,), _ = in_turn(shlex.split(shown[1]), folder=tmp_path)
+    assert answer.out == shown[2]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from explained import CASES, MACHINES, VOTING
 
-from conftest import CASES, MACHINES, VOTING
 from laconic.explain.row import explain_row
 from laconic.explaining import explain_client
 from laconic.runs.client_models import read_client, read_examples

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from explained import MACHINES, NETWORKS
 
 import laconic
-from conftest import MACHINES, NETWORKS
 from laconic.explain.parts import dissect
 from laconic.runs import checkpoint
 from laconic.runs.client_models import read_client, read_examples

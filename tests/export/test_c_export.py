@@ -180,11 +180,9 @@ def test_a_client_model_is_exported_by_its_own_name(tmp_path: Path) -> None:
 
 def test_what_the_command_tells_is_json_and_a_line_for_each_chip(tmp_path: Path) -> None:
     model = build_flat()
-    told = export_model(ClientModel(model.model, model.preprocessing, model.about), "c", tmp_path / "mine.h")
+    told, lines = export_model(ClientModel(model.model, model.preprocessing, model.about), "c", tmp_path / "mine.h")
     assert json.loads(json.dumps(told))["path"] == str(tmp_path / "mine.h")
-    chips = [line for line in told["lines"] if line.startswith("target: ")]
-    assert len(chips) == len(told["footprints"])
-    assert all("flash bytes: " in line for line in chips)
+    assert [line.split(":")[0] for line in lines if "flash" in line] == [each["target"] for each in told["footprints"]]
 
 
 # ---------------------------------------------------------------- refusals

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laconic.console import explained, show_table, tell
+from laconic.options import Debug, Settings
 from laconic.signals import find_number
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ app = typer.Typer(
     help="Real nodes: a server and its nodes on machines of their own, over MQTT or Flower. Guide: docs/deploy.md",
     no_args_is_help=True,
 )
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Above the file, e.g. data.clients=3; repeatable."),
-]
 Server = Annotated[Path, typer.Argument(metavar="SERVER")]
 
 
@@ -319,11 +315,29 @@ def try_out(
         tell([folder], [done], as_json=as_json, as_list=False)
 
 
+def predict(
+    node: Annotated[Path, typer.Argument(metavar="NODE")],
+    rows: Annotated[Path, typer.Argument(metavar="ROWS")],
+    as_json: Annotated[bool, typer.Option("--json", help="Results as JSON, on the last line of stdout.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Predict rows by the model that a node trained, on the node and offline: a class on each line of stdout.
+
+    NODE: its folder. ROWS: an .npz or a .csv, as raw as the node's own examples. The model as a file, in C or ONNX:
+    laconic export NODE.
+    """
+    with explained(debug=debug):
+        from laconic.opening import predict_file
+
+        typer.echo(predict_file(node, rows, as_json=as_json))
+
+
 app.command("try", epilog="Example: laconic deploy try --set method.name=clausepool --set rounds=3")(try_out)
 app.command("init", epilog="Example: laconic deploy init lab --nodes 2 --shape 28,28 --classes 10")(init)
 app.command("server", epilog="Example: laconic deploy server lab/server")(server)
 app.command("node", epilog="Example: laconic deploy node lab/node-000 --duty 10m")(node)
 app.command("run", epilog="Example: laconic deploy run lab/server exp.toml --out runs/first")(run)
 app.command("status", epilog="Example: laconic deploy status lab/server")(status)
+app.command("predict", epilog="Example: laconic deploy predict lab/node-000 rows.csv")(predict)
 app.command("revoke", epilog="Example: laconic deploy revoke lab 001")(revoke)
 app.command("sign", epilog="Example: laconic deploy sign lab 001.csr")(sign)

@@ -58,7 +58,7 @@ class Explanation:
         model = self.portable.model
         heads = model.heads if isinstance(model, SeededHeads) else model
         if isinstance(heads, ClauseHeads) and heads.pooled is not None:
-            more += f"; beside the pool, what the client's own say counts {heads.blend:g} times"
+            more += f"; the client's own head has weight {heads.blend:g} beside the pooled one"
         return f"{rounds}, seed {about.seed}; {KINDS[model.kind]}{more}."
 
     def by_class(self) -> dict[str, list[ModelRule]]:

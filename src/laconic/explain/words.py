@@ -55,7 +55,7 @@ def word_evidence(found: Explanation) -> str:
     examples = count(found.n_examples, "training example")
     return (
         f"Support is the share of the client's {examples} on which a rule fires, precision the share of these about "
-        "which it is right."
+        "which it is right, as to the class that it says most of."
     )
 
 

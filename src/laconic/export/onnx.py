@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from laconic import __version__
 from laconic.export.pipeline import Pipeline, draw_rows, find_row_type
 from laconic.files import write_atomically
-from laconic.models.portable import PortableModel, check_rows
+from laconic.models.portable import PortableModel
 
 INPUT, OUTPUTS = "rows", ("label", "scores")
 OPSET = 20  # onnxruntime 1.17 and later
@@ -52,7 +52,7 @@ def export_onnx(portable: PortableModel, path: Path, rows: Any = None) -> OnnxEx
     Raises ValueError, and writes nothing, where onnxruntime and Python differ or the graph does not heed its rows.
     """
     drawn = draw_rows(portable, N_DRAWN)
-    given = drawn if rows is None else check_rows(rows, portable.about.input_shape, portable.about.features)
+    given = drawn if rows is None else portable.encode(rows)
     if not len(given):
         raise ValueError("rows are none; give some to compare on, or leave rows out to have them drawn")
     data = make_graph(portable, drawn[:2])

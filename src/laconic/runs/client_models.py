@@ -14,6 +14,7 @@ from laconic import __version__
 from laconic.algorithm import Algorithm
 from laconic.client_model import ClientModel
 from laconic.data import Partition as Shares
+from laconic.data.sources import name_source
 from laconic.files import write_atomically
 from laconic.models.background import Background
 from laconic.models.file import NETWORKS
@@ -104,7 +105,7 @@ def read_client(folder: Path, client: int | str) -> ClientOfRun:
         method=config.method_name,
         client=holding.client,
         name=holding.name,
-        data=Path(config.data.name).stem,
+        data=name_source(config.data.name),
         seed=config.seed,
         rounds=config.rounds,
         laconic=environment.laconic or __version__,

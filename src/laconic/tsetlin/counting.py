@@ -25,6 +25,7 @@ from laconic.tsetlin.windows import list_word
 GROUP = 8  # literals added at once; lists are whole groups
 IN_REGISTERS = 6  # planes
 MOST_PLANES = 24
+LITERALS_AT_ONCE = 64  # then a look whether it is worth while to go on: young clauses include half of all literals
 
 
 @inline
@@ -54,38 +55,6 @@ def full_add(a, b, c):
 
 
 @inline
-def count_failures(bitmaps, literals, planes, n_planes):
-    """planes[8 * p:] = bit p of how many literals of a list fail; literals are (lists, first entry, end)."""
-    lists, entry, end = literals
-    nothing = splat8(word(0))
-    for p in range(IN_REGISTERS, n_planes):
-        store8(planes, 8 * p, nothing)
-    ones, twos, fours, eights, sixteens, thirty_twos = nothing, nothing, nothing, nothing, nothing, nothing
-    while entry < end:
-        ones, two = full_add(ones, load8(bitmaps, int64(lists[entry])), load8(bitmaps, int64(lists[entry + 1])))
-        ones, more = full_add(ones, load8(bitmaps, int64(lists[entry + 2])), load8(bitmaps, int64(lists[entry + 3])))
-        twos, four = full_add(twos, two, more)
-        ones, two = full_add(ones, load8(bitmaps, int64(lists[entry + 4])), load8(bitmaps, int64(lists[entry + 5])))
-        ones, more = full_add(ones, load8(bitmaps, int64(lists[entry + 6])), load8(bitmaps, int64(lists[entry + 7])))
-        twos, more = full_add(twos, two, more)
-        fours, carry = full_add(fours, four, more)
-        eights, carry = xor8(eights, carry), and8(eights, carry)
-        sixteens, carry = xor8(sixteens, carry), and8(sixteens, carry)
-        thirty_twos, carry = xor8(thirty_twos, carry), and8(thirty_twos, carry)
-        for p in range(IN_REGISTERS, n_planes):
-            plane = load8(planes, 8 * p)
-            store8(planes, 8 * p, xor8(plane, carry))
-            carry = and8(plane, carry)
-        entry += GROUP
-    store8(planes, 0, ones)
-    store8(planes, 8, twos)
-    store8(planes, 16, fours)
-    store8(planes, 24, eights)
-    store8(planes, 32, sixteens)
-    store8(planes, 40, thirty_twos)
-
-
-@inline
 def find_fewest(planes, n_planes, patches):
     """The smallest count on any of these patches, and the patches that have it; there must be some."""
     fewest = int64(0)
@@ -96,6 +65,49 @@ def find_fewest(planes, n_planes, patches):
         patches = xor8(patches, and8(splat8(word(some)), xor8(patches, without)))
         fewest += fewest + 1 + some
     return fewest, patches
+
+
+@inline
+def count_failures(bitmaps, literals, planes, n_planes, patches, enough):
+    """planes[8 * p:] = bit p of how many literals of a list fail; literals are (lists, first entry, end).
+
+    Counting ends before the list does once so many fail on all of these patches.
+    """
+    lists, entry, end = literals
+    nothing = splat8(word(0))
+    for p in range(IN_REGISTERS, n_planes):
+        store8(planes, 8 * p, nothing)
+    ones, twos, fours, eights, sixteens, thirty_twos = nothing, nothing, nothing, nothing, nothing, nothing
+    while True:
+        stop = min(entry + LITERALS_AT_ONCE, end)
+        while entry < stop:
+            ones, two = full_add(ones, load8(bitmaps, int64(lists[entry])), load8(bitmaps, int64(lists[entry + 1])))
+            ones, more = full_add(
+                ones, load8(bitmaps, int64(lists[entry + 2])), load8(bitmaps, int64(lists[entry + 3]))
+            )
+            twos, four = full_add(twos, two, more)
+            ones, two = full_add(ones, load8(bitmaps, int64(lists[entry + 4])), load8(bitmaps, int64(lists[entry + 5])))
+            ones, more = full_add(
+                ones, load8(bitmaps, int64(lists[entry + 6])), load8(bitmaps, int64(lists[entry + 7]))
+            )
+            twos, more = full_add(twos, two, more)
+            fours, carry = full_add(fours, four, more)
+            eights, carry = xor8(eights, carry), and8(eights, carry)
+            sixteens, carry = xor8(sixteens, carry), and8(sixteens, carry)
+            thirty_twos, carry = xor8(thirty_twos, carry), and8(thirty_twos, carry)
+            for p in range(IN_REGISTERS, n_planes):
+                plane = load8(planes, 8 * p)
+                store8(planes, 8 * p, xor8(plane, carry))
+                carry = and8(plane, carry)
+            entry += GROUP
+        store8(planes, 0, ones)
+        store8(planes, 8, twos)
+        store8(planes, 16, fours)
+        store8(planes, 24, eights)
+        store8(planes, 32, sixteens)
+        store8(planes, 40, thirty_twos)
+        if entry >= end or find_fewest(planes, n_planes, patches)[0] >= enough:
+            break
 
 
 @inline

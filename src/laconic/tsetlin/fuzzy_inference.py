@@ -28,9 +28,11 @@ from laconic.tsetlin.vectors import (
     load8,
     mask_of,
     popcount8,
+    splat8,
     store_bytes,
     sum8,
 )
+from laconic.tsetlin.windows import ALL
 
 IMAGES_PER_BLOCK = 64
 BITS_PER_BYTE = 8
@@ -106,7 +108,7 @@ def judge_flat(i, program, block):
     keep_apart()
     literals = program.lists, program.list_starts[i], program.list_starts[i + 1]
     n_planes = count_planes(program.n_included[i])
-    count_failures(as_bytes(block.bitmaps), literals, block.planes, n_planes)
+    count_failures(as_bytes(block.bitmaps), literals, block.planes, n_planes, splat8(ALL), program.tops[i])
     turn_to_votes(block.planes, n_planes, program.tops[i])
     return count_planes(program.tops[i])
 
@@ -140,8 +142,9 @@ def judge_image(i, program, block):
     n_planes, fewest = count_planes(program.n_included[i]), int64(1) << 40
     for v in range(layout.mask_lanes >> 3):
         bitmaps = as_bytes(advance(block.bitmaps, min(8 * v, layout.n_lanes - 8)))
-        count_failures(bitmaps, literals, block.planes, n_planes)
-        least, _ = find_fewest(block.planes, n_planes, load8(program.failing.grid, 8 * v))
+        grid = load8(program.failing.grid, 8 * v)
+        count_failures(bitmaps, literals, block.planes, n_planes, grid, program.tops[i])
+        least, _ = find_fewest(block.planes, n_planes, grid)
         fewest = min(fewest, least)
     return max(int64(program.tops[i]) - fewest, 0)
 
@@ -155,8 +158,9 @@ def count_voting(i, program, block):
     n_planes = count_planes(program.n_included[i])
     for v in range(layout.mask_lanes >> 3):
         bitmaps = as_bytes(advance(block.bitmaps, min(8 * v, layout.n_lanes - 8)))
-        count_failures(bitmaps, literals, block.planes, n_planes)
-        voting = and8(turn_to_votes(block.planes, n_planes, program.tops[i]), load8(program.failing.grid, 8 * v))
+        grid = load8(program.failing.grid, 8 * v)
+        count_failures(bitmaps, literals, block.planes, n_planes, grid, program.tops[i])
+        voting = and8(turn_to_votes(block.planes, n_planes, program.tops[i]), grid)
         count += sum8(popcount8(voting))
     return int64(count)
 

@@ -142,8 +142,8 @@ def count_flat(includes, first, literals, sample, stride, top):
 
 
 @inline
-def count_patches(clause, scene):
-    """Failing literals on a clause's best patches, which are noted."""
+def count_patches(clause, scene, top):
+    """Failing literals on a clause's best patches, which are noted; if so many fail everywhere, some such number."""
     layout, space = scene.layout, scene.space
     start = clause * scene.failing.list_capacity
     literals = space.lists, start, space.list_ends[clause]
@@ -151,8 +151,9 @@ def count_patches(clause, scene):
     fewest = int64(1) << 40
     for v in range(layout.mask_lanes >> 3):
         bitmaps = as_bytes(advance(space.bitmaps, min(8 * v, layout.n_lanes - 8)))
-        count_failures(bitmaps, literals, space.planes, n_planes)
-        least, patches = find_fewest(space.planes, n_planes, load8(scene.failing.grid, 8 * v))
+        grid = load8(scene.failing.grid, 8 * v)
+        count_failures(bitmaps, literals, space.planes, n_planes, grid, top)
+        least, patches = find_fewest(space.planes, n_planes, grid)
         store8(space.best, first + 8 * v, patches)
         space.fewest[v] = least
         fewest = min(fewest, least)
@@ -177,7 +178,7 @@ def make_judge(is_flat: bool) -> Any:
                 literals = scene.samples.literals
                 failures = count_flat(space.includes, clause * bank.stride, literals, at, bank.stride, top)
             else:
-                failures = count_patches(clause, scene)
+                failures = count_patches(clause, scene, top)
             strength = max(top - failures, 0)
             space.strengths[clause] = strength
             space.outputs[clause] = uint8(255 if strength > 0 else 0)

@@ -1,14 +1,15 @@
 """seedhead: a linear head that all train, on features that both ends make from a seed.
 
 paper   none: Laconic's own, see docs/methods/seedhead.md; the control of clausepool
-round   all sampled get the head's rows of their classes, train these on their own examples and send back the change
+round   all sampled get the head's rows of their classes, train these on their own examples and send back the change;
+        with one_shot they tell the means of their classes, once, and get everyone's
 merge   rows: mean change over those who hold the class, with momentum
 sent    up: signs of what stands out in the change of a linear head; down: the head, in 5 bits a number
 guess   logits of the head, and the log of the client's own class shares
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,39 +18,19 @@ from numpy.typing import NDArray
 from laconic import banks, linear
 from laconic.aggregate import Averaging, clip_long
 from laconic.algorithm import Algorithm, ClientId, Examples, Fleet, Site, Task, on_client
+from laconic.algorithms.heads.one_shot import (
+    MEANS_LIMIT,
+    ClassMeans,
+    Means,
+    check_means,
+    expect_means,
+    find_means,
+    fit_head,
+)
+from laconic.algorithms.heads.shared_head import Change, Head, Hello, Member, Server, expect_change
 from laconic.algorithms.settings import check_at_least, check_share
 from laconic.models import seeds as models
-from laconic.wire import EMPTY, Bits, Count, Due, Expected, Ints, Message
-
-
-class Hello(Message):
-    holds: Bits  # [class]
-    n_examples: Count
-
-
-class Head(Message):
-    holds: Bits  # [class] those that have rows
-    rows: Ints  # [such class, 1 + feature]
-    exponents: Ints  # [such class]
-
-
-class Change(Message):
-    holds: Bits | None  # [class] those held now; None: those that the head has rows of
-    rows: Ints  # as the head's
-    exponents: Ints
-
-
-@dataclass
-class Member:
-    holds: NDArray[np.bool_]  # [class]
-    n_examples: int
-
-
-@dataclass
-class Server:
-    head: linear.Matrix  # [class, 1 + feature]
-    speed: linear.Matrix  # likewise; momentum
-    members: dict[ClientId, Member] = field(default_factory=dict)
+from laconic.wire import EMPTY, Due, Message
 
 
 @dataclass
@@ -59,12 +40,6 @@ class Client:
     log_shares: linear.Matrix  # [held class]
     head: linear.Matrix  # [held class, 1 + feature] as it came, or of its own
     left_over: linear.Matrix  # likewise: of changes, what was not told yet
-
-
-def expect_change(head: Head) -> Expected:
-    fields = {"rows": head.rows, "exponents": head.exponents}
-    same = {name: Due(array.shape, item_bytes=array.itemsize) for name, array in fields.items()}
-    return same | {"holds": Due(head.holds.shape, may_lack=True)}
 
 
 class SeedHead(Algorithm):
@@ -80,26 +55,47 @@ class SeedHead(Algorithm):
     decay: float = 1e-4  # pulls the head's weights to zero
     momentum: float = 0.6  # share of the last change in the next
     precision: Literal["signs", "fine", "coarse"] = "signs"  # bits of head and change: 5 and signs, 6 and 4, or 4 and 3
+    one_shot: bool = False  # class means are told once, in place of a head in every round
+    ridge: float = 0.5  # one_shot: added to the variance of each feature
     share: bool = True  # False: a private head on 4000 features, trained once, and nothing is sent
     own_steps: int = 100  # on the private head
 
     def __post_init__(self) -> None:
-        check_at_least(self, n_seed=1, steps=1, rate=0, decay=0, own_steps=1)
+        check_at_least(self, n_seed=1, steps=1, rate=0, decay=0, ridge=1e-3, own_steps=1)
         check_share(self, "momentum")
 
     @property
     def limits(self) -> linear.Limits:
         return linear.LIMITS[self.precision]
 
+    def check_averaging(self, averaging: Averaging) -> None:
+        super().check_averaging(averaging)
+        if self.one_shot and averaging != "mean":
+            raise ValueError(f'fleet.averaging = "{averaging}" is not for method.one_shot, which takes plain means')
+
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
-        nothing = np.zeros((task.n_classes, 1 + self.n_seed))
-        return Server(nothing, nothing)
+        nothing, no_counts = np.zeros((task.n_classes, 1 + self.n_seed)), np.zeros(task.n_classes, np.int64)
+        return Server(nothing, nothing, ClassMeans(np.zeros((task.n_classes, self.n_seed)), no_counts))
 
     def run_round(self, server: Server, fleet: Fleet) -> None:
         if not self.share:
             fleet.ask(self.learn_alone, dict.fromkeys(fleet.sampled, EMPTY), at_least=0)
-            return
+        elif self.one_shot:
+            self.meet(server.means, fleet)
+        else:
+            self.move_on(server, fleet)
+
+    def meet(self, means: ClassMeans, fleet: Fleet) -> None:
+        """Those who were not met before tell their means, and get everyone's."""
+        new, (n_classes, n_features) = [c for c in fleet.sampled if c not in means.holders], means.totals.shape
+        expected = expect_means(n_classes, n_features)
+        means.take(fleet.ask(self.tell_means, dict.fromkeys(new, EMPTY), 0, expected, check=check_means))
+        told = {client: means.find(client) for client in new if client in means.holders}
+        heads = {c: Head(means.holders[c], *linear.quantise(rows, MEANS_LIMIT)) for c, rows in told.items()}
+        fleet.ask(self.take_means, heads, at_least=0)
+
+    def move_on(self, server: Server, fleet: Fleet) -> None:
         strangers = [client for client in fleet.sampled if client not in server.members]
         expected = {"holds": Due((len(server.head),))}
         for client, hello in fleet.ask(self.join, dict.fromkeys(strangers, EMPTY), at_least=0, expect=expected).items():
@@ -118,20 +114,17 @@ class SeedHead(Algorithm):
     def merge(self, server: Server, changes: Mapping[ClientId, Change], averaging: Averaging = "mean") -> None:
         rows = [linear.dequantise(change.rows, change.exponents) for change in changes.values()]
         rows = clip_long(rows) if averaging == "clipped" else rows
-        blocks = [((server.members[client].holds,), mine) for client, mine in zip(changes, rows, strict=True)]
-        sizes = [server.members[client].n_examples for client in changes]
-        mean, is_held = linear.average_blocks(server.head.shape, blocks, sizes)
-        server.speed = np.where(is_held, self.momentum * server.speed + mean, server.speed)
-        server.head = server.head + np.where(is_held, server.speed, 0)
-        for client, change in changes.items():
-            if change.holds is not None:
-                server.members[client].holds = change.holds
+        server.move(changes, rows, self.momentum)
 
     def costliest_round(self, task: Task) -> list[Message]:
         if not self.share:
             return []
-        per_class = np.zeros(task.n_classes, np.int8)
-        rows = np.zeros((task.n_classes, 1 + self.n_seed), np.int8)
+        per_class, rows = np.zeros(task.n_classes, np.int8), np.zeros((task.n_classes, 1 + self.n_seed), np.int8)
+        if self.one_shot:
+            means = Means(per_class > 0, per_class.astype(np.int64), rows[:, 1:], per_class)
+            return [
+                message.limited(rows=MEANS_LIMIT) for message in (means, Head(per_class > 0, rows[:, 1:], per_class))
+            ]
         head = Head(per_class > 0, rows, per_class).limited(rows=self.limits.head)
         change = Change(per_class > 0, rows, per_class).limited(rows=self.limits.change)
         return [Hello(per_class > 0, 0), head, change]
@@ -161,6 +154,16 @@ class SeedHead(Algorithm):
         told = linear.move_rows(linear.dequantise(rows, exponents), sent.holds, client.holds)
         client.left_over = change - told
         return Change(None if np.array_equal(client.holds, sent.holds) else client.holds, rows, exponents)
+
+    @on_client
+    def tell_means(self, client: Client, _: Message, site: Site) -> Means:
+        means, counts = find_means(self.prepare(client, site.train))
+        return Means(client.holds, counts, *linear.quantise(means, MEANS_LIMIT))
+
+    @on_client
+    def take_means(self, client: Client, sent: Head, site: Site) -> None:
+        means = linear.move_rows(linear.dequantise(sent.rows, sent.exponents), sent.holds, client.holds)
+        client.head = fit_head(self.prepare(client, site.train), means, self.ridge)
 
     @on_client
     def learn_alone(self, client: Client, _: Message, site: Site) -> None:

@@ -14,7 +14,7 @@ from laconic.export.c.header import write_header
 from laconic.export.c.toolchain import Footprint, find_compiler, measure
 from laconic.export.c.values import Values, draw_rows
 from laconic.files import write_atomically
-from laconic.models.portable import PortableModel, check_rows
+from laconic.models.portable import PortableModel
 
 __all__ = ["CExport", "Footprint", "export_c"]
 
@@ -39,7 +39,7 @@ def export_c(portable: PortableModel, path: Path, name: str = "model", rows: Any
     about = portable.about
     if rows is None:
         rows = draw_rows(portable, N_DRAWN, np.random.default_rng(about.seed))
-    rows = check_rows(rows, about.input_shape, about.features)
+    rows = portable.encode(rows)
     if not len(rows):
         raise ValueError("rows are none; give some to compare on, or leave rows out to have them drawn")
     values = Values.of(rows)

@@ -12,29 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
+from laconic.export.c.adaptive import write_adaptive
 from laconic.export.c.tables import define, fit_integer, write_table
 from laconic.export.c.values import Values, list_thresholds
 from laconic.models.portable import About
 from laconic.models.preprocessing import Adaptive, PlaceQuantiles, Preprocessing, Quantiles, Thermometer, Threshold
 from laconic.models.preprocessing import Unchanged as Bits
-from laconic.tsetlin.booleanize import gaussian_kernel
 
 WORD = 32
 HEAD = "static inline void name_encode(const name_value *row, uint32_t *bits)\n"
-# where in the raw image is place (i, j) of the turned one, and the other way round, by quarters to the left
+# where in the raw image is place (i, j) of the turned one, by quarters to the left
 RAW_OF_TURNED = (
     ("i", "j"),
     ("j", "NAME_RAW_WIDTH - 1 - i"),
     ("NAME_RAW_HEIGHT - 1 - i", "NAME_RAW_WIDTH - 1 - j"),
     ("NAME_RAW_HEIGHT - 1 - j", "i"),
 )
-TURNED_OF_RAW = (
-    ("y", "x"),
-    ("NAME_RAW_WIDTH - 1 - x", "y"),
-    ("NAME_RAW_HEIGHT - 1 - y", "NAME_RAW_WIDTH - 1 - x"),
-    ("x", "NAME_RAW_HEIGHT - 1 - y"),
-)
-
 COLUMNS_FLAT = """{
     uint32_t word = 0;
     int k;
@@ -81,54 +74,6 @@ PIXELS_IN_ROWS = """{
 END}
 """
 
-# Column by column, so that one column of means is all that is kept. Sums are rounded where OpenCV, and so the model in
-# Python, rounds them; a product of two floats is exact as a double.
-AROUND = """static inline int name_within(int k, int size)
-{
-    return k < 0 ? 0 : k < size ? k : size - 1;
-}
-
-/* The Gaussian mean around pixel y of a column of means along rows, as a whole number, halves to even. */
-static inline int name_mean(const float *means, int y)
-{
-    float mean = (float)((double)means[y] * name_down[0]);
-    int k, whole;
-    for (k = 1; k <= NAME_DOWN; k++) {
-        const float pair = means[name_within(y - k, NAME_RAW_HEIGHT)] + means[name_within(y + k, NAME_RAW_HEIGHT)];
-        mean = (float)((double)pair * name_down[k] + mean);
-    }
-    whole = (int)mean;
-    mean -= (float)whole;
-    return whole + (mean > 0.5f || (mean == 0.5f && (whole & 1)));
-}
-"""
-
-AROUND_ENCODE = """{
-    float means[NAME_RAW_HEIGHT];
-    int x, y, channel, k;
-    for (k = 0; k < NAME_WORDS; k++)
-        bits[k] = 0;
-    for (channel = 0; channel < NAME_CHANNELS; channel++)
-        for (x = 0; x < NAME_RAW_WIDTH; x++) {
-            for (y = 0; y < NAME_RAW_HEIGHT; y++) {
-                const name_value *line = row + y * NAME_RAW_WIDTH * NAME_CHANNELS + channel;
-                float mean = 0;
-                for (k = -NAME_ALONG; k <= NAME_ALONG; k++) {
-                    const name_value pixel = line[name_within(x + k, NAME_RAW_WIDTH) * NAME_CHANNELS];
-                    mean = (float)((double)name_along[k < 0 ? -k : k] * pixel + mean);
-                }
-                means[y] = mean;
-            }
-            for (y = 0; y < NAME_RAW_HEIGHT; y++) {
-                const int pixel = row[(y * NAME_RAW_WIDTH + x) * NAME_CHANNELS + channel];
-                const int i = ROW, j = COLUMN, place = PLACE;
-                if (pixel - name_mean(means, y) > NAME_ABOVE)
-                    bits[WORD_OF] |= (uint32_t)1 << (BIT_OF & 31);
-            }
-        }
-}
-"""
-
 
 def count_words(shape: tm.Shape) -> int:
     """Of an encoded row; where an image row takes several, a load may run one word past the last."""
@@ -165,7 +110,7 @@ def write_encoder(preprocessing: Preprocessing, about: About, shape: tm.Shape, v
     if height * width * channels * preprocessing.levels != shape.height * shape.width * shape.layers:
         raise ValueError(f"rows of {about.input_shape} do not make the {shape} that the model's clauses look at")
     if isinstance(preprocessing, Adaptive):
-        return write_adaptive(preprocessing, sizes, turns, shape, values)
+        return write_adaptive(preprocessing, sizes, turns, values, HEAD, is_flat=shape.is_flat)
     return write_pixels(preprocessing, sizes, turns, shape, values)
 
 
@@ -206,30 +151,3 @@ def write_thresholds(preprocessing: Preprocessing, values: Values, meaning: str)
     thresholds = values.convert(list_thresholds(preprocessing, values))
     ctype = values.ctype if values.ctype in ("float", "double") else fit_integer(thresholds.reshape(-1))
     return write_table(ctype, "name_thresholds", thresholds.reshape(-1), meaning)
-
-
-def write_adaptive(preprocessing: Adaptive, sizes: dict[str, int], turns: int, shape: tm.Shape, values: Values) -> str:
-    if values.ctype in ("float", "double"):
-        raise ValueError(f"rows hold {values.ctype}; the adaptive threshold reads bytes, whole numbers from 0 to 255")
-    # OpenCV does not blur along an axis of one pixel; kernels are symmetric, so the half from the middle on will do
-    along, down = (
-        gaussian_kernel(preprocessing.window if sizes[key] > 1 else 1)[-1 - preprocessing.window // 2 :]
-        for key in ("raw_width", "raw_height")
-    )
-    i, j = TURNED_OF_RAW[turns]
-    if shape.is_flat:
-        word, bit, place = "place >> 5", "place", "(i * NAME_WIDTH + j) * NAME_CHANNELS + channel"
-    else:
-        word, bit, place = "place", "j", "(i * NAME_CHANNELS + channel) * NAME_STEP + (j >> 5)"
-    body = AROUND_ENCODE.replace("ROW,", f"{i},").replace("COLUMN", j).replace("PLACE", place)
-    body = body.replace("WORD_OF", word).replace("BIT_OF", bit)
-    above = -int(np.ceil(preprocessing.offset))
-    return "".join(
-        [
-            define(**sizes, along=len(along) - 1, down=len(down) - 1, above=f"({above})"),
-            write_table("float", "name_along", along, "Weights of the mean along a row, from the middle outwards."),
-            write_table("float", "name_down", down, "And down a column."),
-            AROUND,
-            HEAD + body,
-        ]
-    )

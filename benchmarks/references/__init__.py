@@ -1,0 +1,113 @@
+"""Reference implementations that parity.py can step: each is told by its files, imported from where the user has it."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from laconic.networks import Layout, Spec, layout, start_vector
+from laconic.networks.models import choose_model, make_module
+from laconic.networks.vector import view
+
+Batch = tuple[Tensor, Tensor]
+Vector = NDArray[np.float32]
+
+
+class Theirs(Protocol):
+    """One method of a reference, as it is being stepped."""
+
+    def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
+        """How far what clients begin from was from what ours began from, if that then took its place; else 0."""
+
+    def vectors(self) -> list[Vector]:
+        """In the order that parity.read_vectors has ours in."""
+
+    def accuracy(self) -> float: ...
+
+    def mask_difference(self, states: Sequence[Any]) -> float: ...
+
+
+class Reference(Protocol):
+    name: str
+    model: str  # of ours, which both train
+    methods: tuple[str, ...]
+
+    def settings(self, method: str) -> list[str]: ...
+
+    def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Theirs: ...
+
+    def is_tested(self, method: str) -> bool: ...
+
+    def has_masks(self, method: str) -> bool: ...
+
+
+def find_reference(path: Path) -> Reference:
+    from references.fedpurin import FedPURIN
+    from references.pfllib import PFLlib
+
+    for kind in (PFLlib, FedPURIN):
+        if (path / kind.mark).exists():
+            return kind(path)
+    marks = ", ".join(f"{kind.name} ({kind.mark})" for kind in (PFLlib, FedPURIN))
+    raise SystemExit(f"{path} is no checkout of a reference that can be stepped: {marks}")
+
+
+class Epochs:
+    """Stands in for a DataLoader: each pass over it gives the batches of the next epoch."""
+
+    def __init__(self, batches: Iterable[Any], n_each: int) -> None:
+        self.batches, self.n_each = list(batches), n_each
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        mine, self.batches = self.batches[: self.n_each], self.batches[self.n_each :]
+        assert mine, "they train longer than we did"
+        return iter(mine)
+
+
+def bare_package(name: str, folder: Path) -> types.ModuleType:
+    """A package whose modules can be imported without what its own __init__ would."""
+    package = types.ModuleType(name)
+    package.__path__ = [str(folder)]
+    sys.modules[name] = package
+    return package
+
+
+# ---------------------------------------------------------------- weights, ours and theirs
+def make_plain(spec: Spec, seed: int) -> nn.Module:
+    """A module as torch has it, with the weights that ours start from."""
+    name = choose_model(spec.input_shape) if spec.model == "auto" else spec.model
+    module = make_module(name, spec.input_shape, spec.n_classes, spec.n_features)
+    pour(start_vector(spec, seed), module, layout(spec))
+    return module.to(memory_format=torch.channels_last)  # as ours are, so that both round alike
+
+
+def pour(vector: Vector, module: nn.Module, plan: Layout) -> None:
+    """Weights and statistics."""
+    flat, named = torch.from_numpy(vector.copy()), module.state_dict()
+    for piece in plan.pieces:
+        named[piece.name].copy_(view(flat, piece))
+
+
+def flatten(module: nn.Module, plan: Layout) -> Vector:
+    """All that is trained, in our order: convolutions channels last."""
+    named = dict(module.named_parameters())
+    parts = []
+    for piece in plan.pieces:
+        if not piece.is_statistic:
+            value = named[piece.name].detach()
+            parts.append((value.permute(0, 2, 3, 1) if value.ndim == 4 else value).reshape(-1))
+    return torch.cat(parts).numpy()
+
+
+def count_right(module: nn.Module, x: Tensor, y: NDArray[np.int64]) -> float:
+    module.eval()
+    with torch.no_grad():
+        return float(np.mean(module(x).argmax(dim=1).numpy() == y))
