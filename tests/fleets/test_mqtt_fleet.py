@@ -244,7 +244,7 @@ def test_who_has_left_is_not_waited_for_and_is_asked_again_at_its_birth(open_mqt
 
 def test_who_is_there_but_silent_is_missed_once_and_waited_for_again_when_heard_of(open_mqtt) -> None:
     method = MeanLabel()
-    fleet = open_mqtt(method, wait=0.2)
+    fleet = open_mqtt(method, wait=3.0)
     fleet.post.link.meddle = lambda client, head, answer: [] if client == 3 else [answer]
     assert 3 not in fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
     assert not fleet._is_expected(3)
