@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-deployment lint browser bench docs format clean
+.PHONY: demo test test-deployment lint browser broker bench docs format clean
 
 demo: .venv/ready
 	$(BIN)/laconic demo
@@ -11,7 +11,7 @@ demo: .venv/ready
 # their own, for two processes that compile the same function at once may mix up what they keep.
 DEPLOYMENT_TESTS = NUMBA_CACHE_DIR="$(CURDIR)/.venv/numba" $(BIN)/pytest -p no:cacheprovider -m deployment tests/deploy
 
-test: lint browser
+test: lint browser broker
 	@$(DEPLOYMENT_TESTS) >.venv/deployment.log 2>&1 </dev/null & beside=$$!; \
 	$(BIN)/pytest; others=$$?; \
 	wait $$beside; deployed=$$?; \
@@ -19,7 +19,7 @@ test: lint browser
 	exit $$((others | deployed))
 
 # Real servers and nodes over TLS, killed and started again.
-test-deployment: .venv/dev
+test-deployment: .venv/dev broker
 	$(DEPLOYMENT_TESTS)
 
 # The report's tests open it in a real browser: any Chromium on the path, or one that LACONIC_CHROMIUM names.
@@ -31,6 +31,15 @@ browser:
 	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null && exit 0; \
 	fi; \
 	echo "no Chromium found: the tests of the report's page will be skipped" >&2
+
+# Real nodes talk through a real broker: mosquitto 2, from the system's packages; its own service is not needed.
+broker:
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
+	command -v mosquitto >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y mosquitto >/dev/null && exit 0; \
+	fi; \
+	echo "no mosquitto found: the tests of real nodes over MQTT will be skipped" >&2
 
 lint: .venv/dev
 	$(BIN)/ruff format --check .
@@ -56,9 +65,9 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constrai
 	$(PIP_INSTALL) -e .
 	touch $@
 
-# Whatever a test needs: networks, Ray, Flower and the tools.
+# Whatever a test needs: networks, Ray, MQTT, Flower, ONNX and the tools.
 .venv/dev: .venv/ready
-	$(PIP_INSTALL) -e '.[dev,nn,ray,flower]'
+	$(PIP_INSTALL) -e '.[dev,nn,ray,mqtt,flower,export]'
 	touch $@
 
 clean:

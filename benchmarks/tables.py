@@ -78,6 +78,34 @@ def clausepool(file: Any) -> Rows:
         yield [title, offered, mean(alone), mean(own), mean(pool), *gains, f"{most:.1f}", aim]
 
 
+@table("clausepool.seeds", "| seed | alone | own clauses | private seed head | one shot | seedhead | clausepool")
+def clausepool_seeds(file: Any) -> Rows:
+    """Runs of `with_seeds`, and controls of older lists on the same partitions."""
+    runs = {run["run"]: run for name in ("fashion_mnist", "twenty_steps", "with_seeds") for run in file[name]}
+
+    def show(name: str) -> str:
+        if name not in runs:
+            return NOTHING
+        size = sent_kb(runs[name])
+        return f"{runs[name]['last']:.2f} ({runs[name]['p10']:.1f})" + (f", {size:.1f} kB" if size else "")
+
+    alone = {
+        "ci": "ci-local-{}",
+        "fm0.05": "local-0.05/seed-{}",
+        "fm0.1": "local-0.1/seed-{}",
+        "fm1": "local-1/seed-{}",
+    }
+    titles = {"ci": "CIFAR-10, α = 0.1"} | {
+        f"fm{alpha}": f"Fashion-MNIST, α = {alpha}" for alpha in ("0.05", "0.1", "1")
+    }
+    for key, title in titles.items():
+        for seed in range(5):
+            if f"C-{key}-pool-{seed}" in runs or f"C-{key}-seed-{seed}" in runs:
+                mine = [f"C-{key}-{part}-{seed}" for part in ("private", "once", "seed", "pool")]
+                names = [alone[key].format(seed), f"{key}-own-{seed}", *mine]
+                yield [title, str(seed), *map(show, names)]
+
+
 CS_PFEDTM = {  # runs of Fashion-MNIST are named by these
     "cs": f"{link('cs-pfedtm')} as published",
     "csp": "the same, `present_only=true`",
@@ -289,6 +317,80 @@ def sketch_networks(file: Any) -> Rows:
         yield [f"{run['n']:,} · {run['m']:,}", *(f"{run[f'{key}_ms']:.2f}" for key in keys)]
 
 
+@table(
+    "models.c",
+    "model | clauses | kB M0+ · M4 | stack, B | instructions M0+ · M4 | C, µs | Python alone | of many | rows compared",
+)
+def models_c(file: Any) -> Rows:
+    for run in file["c"]:
+        options = f" ({run['options']})" if run["options"] else ""
+        chips = [run["chips"][chip] for chip in ("cortex-m0plus", "cortex-m4")]
+        flash = " · ".join(f"{flash / 1000:.1f}" for flash, _, _ in chips)
+        instructions = " · ".join(f"{run['instructions'][chip]:,}" for chip in ("cortex-m0plus", "cortex-m4"))
+        times = [number(run[f"{who}_microseconds"], 1) for who in ("c", "python_alone", "python")]
+        name = f"{link(run['method'])} on {DATA.get(run['data'], run['data'])}{options}"
+        n_compared = run["compared_rows"] + run["compared_random_rows"]
+        stack = str(max(each[2] for each in chips))
+        yield [name, number(run["clauses"]), flash, stack, instructions, *times, number(n_compared)]
+
+
+@table("mqtt", "what | Flower 1.41 | due | measured | command | commit")
+def mqtt(file: Any) -> Rows:
+    def row(name: str, what: str, before: str, due: str, measured: str) -> list[str]:
+        return [what, before, due, f"**{measured}**", f"`python benchmarks/mqtt.py {name}`", file[name]["commit"]]
+
+    wire, exchanges = file["wire"], file["exchanges"]
+    up, down = exchanges["up_beyond_payload"], exchanges["down_beyond_payload"]
+    yield row(
+        "exchanges",
+        "socket bytes of an exchange beyond its payload, up and down",
+        "8,800 and 5,500",
+        "100",
+        f"{up:.0f} and {down:.0f}",
+    )
+    each = wire["idle"]["bytes_a_day_at_300_s"]
+    yield row("wire", "idle node, bytes a day, both ways", "33 MB", "20 kB", f"{sum(each) / 1000:.1f} kB")
+    seconds = exchanges["median_seconds"]
+    yield row("exchanges", "a later exchange of clausepool on digits, median", "5–7 s", "0.5 s", f"{seconds:.2f} s")
+    payload = next(row for row in wire["rows"] if row["payload"] == 70)
+    came = f"{payload['median_ms']:.1f} ms (nine tenths below {payload['p90_ms']:.1f})"
+    yield row("wire", "of which transport: a round trip of 70 B, median", NOTHING, "50 ms", came)
+    for kill in file["faults"]["rows"]:
+        what = f"kill -9 of {kill['killed']}: two rounds further after"
+        yield row("faults", what, NOTHING, "20 s", f"{kill['seconds']:.1f} s")
+    for key, words in (("connect_first", "the first time"), ("connect_again", "with the TLS session resumed")):
+        up, down = wire[key]
+        yield row("wire", f"connecting {words}, up and down", NOTHING, NOTHING, f"{up:,.0f} and {down:,.0f} B")
+
+
+@table("mqtt.many", "what | 200 nodes, measured | 10,000, by arithmetic | 1,000,000, by arithmetic")
+def mqtt_many(file: Any) -> Rows:
+    many, wire, exchanges = file["many_200"], file["wire"], file["exchanges"]
+    memory = (many["broker_mb_connected"] - many["broker_mb_before"]) / many["nodes"]  # MB a node
+    processor = (
+        many["broker_cpu_seconds"] / 31 / many["nodes"]
+    )  # seconds a node and exchange, connecting once among them
+    beyond = exchanges["up_beyond_payload"] + exchanges["down_beyond_payload"]
+    idle = sum(wire["idle"]["bytes_a_day_at_300_s"])
+    duty = sum(wire["connect_again"]) + beyond
+    sizes = (many["nodes"], 10_000, 1_000_000)
+
+    def spread(what: str, unit: str, each: float, digits: int = 0) -> list[str]:
+        return [what, *(f"{each * n:,.{digits}f} {unit}" for n in sizes)]
+
+    yield [
+        "an exchange with everyone, 70 B each way",
+        f"{many['median_round_seconds']:.2f} s, on a machine that also played all nodes",
+        NOTHING,
+        NOTHING,
+    ]
+    yield spread("the broker's processor for it", "s", processor, 2)
+    yield spread("the broker's memory for connections", "MB", memory)
+    yield spread("bytes of it beyond payload, both ways", "kB", beyond / 1000)
+    yield spread("staying connected, a day", "MB", idle / 1e6, 1)
+    yield spread("waking every ten minutes instead, with one exchange each, a day", "MB", 144 * duty / 1e6)
+
+
 @table("trust", "what befalls | before | due | measured | command | commit")
 def trust(file: Any) -> Rows:
     for row in file:
@@ -319,7 +421,11 @@ for name, (header, make) in page.TABLES.items():
 
 
 # ---------------------------------------------------------------- methods
-FAMILIES = {"tsetlin": "Tsetlin Machines, in the core", "networks": "neural networks, with PyTorch (extra `nn`)"}
+FAMILIES = {
+    "tsetlin": "Tsetlin Machines, in the core",
+    "heads": "features made from a seed, in the core",
+    "networks": "neural networks, with PyTorch (extra `nn`)",
+}
 
 
 def find_page(method: str) -> str:

@@ -51,6 +51,22 @@ def matches(includes, literals):
     return ~np.any(includes[:, None, :] & ~literals[None, :, :], axis=2)
 
 
+def judge(machine, includes, literals):
+    """[clause] how strongly it votes in training, weights apart; [clause, patch] those that feedback may look at."""
+    if machine.fuzzy is None:
+        matched = matches(includes, literals)
+        return matched.any(axis=1).astype(int), matched
+    failing = count_failing(includes, literals)
+    fewest = failing.min(axis=1, keepdims=True)
+    top = np.minimum(machine.fuzzy.failures, np.maximum(includes.sum(axis=1), 1))
+    return np.maximum(top - fewest[:, 0], 0), failing == fewest
+
+
+def count_failing(includes, literals):
+    """[clause, patch] of the included literals."""
+    return (includes[:, None, :] & ~literals[None, :, :]).sum(axis=2)
+
+
 def train_bank(machine, bank, weights, x, events, stream):
     """Events (sample, row raised or -1, row lowered or -1) on one bank; changes machine.states[bank] and weights.
 
@@ -69,9 +85,9 @@ def train_bank(machine, bank, weights, x, events, stream):
 
     for sample, raised, lowered in events:
         literals = patch_literals(shape, x[sample])
-        matched = matches(states >= 128, literals)
-        fired = matched.any(axis=1)
-        votes = {row: signs(machine, weights[row]) @ fired for row in (raised, lowered) if row >= 0}
+        strengths, matched = judge(machine, states >= 128, literals)
+        fired = strengths > 0
+        votes = {row: signs(machine, weights[row]) @ strengths for row in (raised, lowered) if row >= 0}
         for row, is_target in ((raised, True), (lowered, False)):
             if row < 0:
                 continue
@@ -95,7 +111,13 @@ def train_bank(machine, bank, weights, x, events, stream):
                     dice = stream.number()
                     patches = np.flatnonzero(matched[c])
                     patch = literals[patches[((dice >> 32) * len(patches)) >> 32]]
-                    if agrees[c]:
+                    if agrees[c] and machine.fuzzy is not None:
+                        bound = whole + ((dice & 0xFFFFFFFF) < fraction)
+                        included = states[c] >= 128
+                        true = patch & (included.sum() < machine.fuzzy.literals)
+                        states[c] += true if machine.boost else true & (noise() >= bound)
+                        states[c] -= ~patch & ~included
+                    elif agrees[c]:
                         bound = whole + ((dice & 0xFFFFFFFF) < fraction)
                         forgotten = noise() < bound
                         states[c] += patch if machine.boost else patch & ~forgotten
@@ -180,12 +202,17 @@ def with_turns_at_the_end(events, k):
 
 
 def clause_counts(machine, x):
-    """[sample, bank, clause] patches on which it holds, empty clauses silent."""
+    """[sample, bank, clause] patches on which it holds, or votes; empty clauses are silent."""
     includes = machine.states[:, :, machine.shape.literal_slots] >= 128
     counts = []
     for image in x:
         literals = patch_literals(machine.shape, image)
-        counts.append([matches(bank, literals).sum(axis=1) * bank.any(axis=1) for bank in includes])
+        if machine.fuzzy is None:
+            holds = np.array([matches(bank, literals) for bank in includes])
+        else:
+            top = np.minimum(machine.fuzzy.failures, includes.sum(axis=2, keepdims=True))
+            holds = np.array([count_failing(bank, literals) for bank in includes]) < top
+        counts.append(holds.sum(axis=2) * includes.any(axis=2))
     return np.array(counts)
 
 
@@ -193,10 +220,19 @@ def clause_outputs(machine, x):
     return clause_counts(machine, x) > 0
 
 
+def clause_votes(machine, x):
+    """[sample, bank, clause] how strongly it votes, weights apart."""
+    if machine.fuzzy is None:
+        return clause_outputs(machine, x).astype(int)
+    includes = machine.states[:, :, machine.shape.literal_slots] >= 128
+    seen = [[judge(machine, bank, patch_literals(machine.shape, image))[0] for bank in includes] for image in x]
+    return np.array(seen) * includes.any(axis=2)
+
+
 def class_sums(machine, x):
     votes = np.stack([signs(machine, row) for row in machine.weights])
-    outputs = clause_outputs(machine, x).astype(int)
-    sums = outputs[:, 0] @ votes.T if machine.coalesced else (outputs * votes).sum(axis=2)
+    strengths = clause_votes(machine, x)
+    sums = strengths[:, 0] @ votes.T if machine.coalesced else (strengths * votes).sum(axis=2)
     return sums if machine.rivalry is None else sums + biases(machine)
 
 

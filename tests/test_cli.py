@@ -62,7 +62,7 @@ def in_turn(*commands: Sequence[str], folder: Path | None = None) -> tuple[list[
 
 
 def test_help_gives_examples_and_help_and_lists_load_nothing_heavy() -> None:
-    commands = ["demo", "list", "init", "check", "run", "compare", "report", "bench"]
+    commands = ["demo", "list", "init", "check", "run", "compare", "report", "export", "explain", "predict", "bench"]
     helps = [["--help"], ["bench", "tsetlin", "--help"], *([command, "--help"] for command in commands)]
     answers, modules = in_turn(*helps, ["list"], ["list", "--json"])
     assert all("Example: laconic " in answer.out for answer in answers[: len(helps)])

@@ -10,25 +10,29 @@ ANYONE_MAY_IMPORT = {"files", "__version__"}
 # a part of the library -> the parts it may import, beside itself and these
 MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
+    "columns": set(),
     "importing": set(),
     "trial": set(),
     "wire": set(),
     "tsetlin": {"trial"},
     "networks": {"importing", "trial"},
-    "data": set(),
+    "data": {"columns", "importing"},
     "aggregate": set(),
+    "banks": {"importing"},
     "linear": {"trial"},
     "state": set(),
-    "models": {"tsetlin", "networks", "linear", "state", "wire"},
+    "models": {"columns", "tsetlin", "networks", "linear", "banks", "state", "wire"},
     "export": {"models", "tsetlin", "networks", "linear"},
-    "explain": {"models", "tsetlin", "networks", "linear"},
+    "explain": {"models", "tsetlin", "networks", "linear", "pages"},
     "client_model": {"models", "export", "explain"},
     "algorithm": {"wire", "aggregate", "models"},
-    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"},
+    "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"}
+    | {"banks"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets", "state"},
     "records": set(),
-    "report": {"records"},
+    "pages": set(),
+    "report": {"records", "pages"},
 }
 
 

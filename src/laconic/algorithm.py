@@ -52,6 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.aggregate import Averaging
+from laconic.models.background import Background
 from laconic.models.base import PersonalModel
 from laconic.wire import Due, Expected, Message, Sparse, bound
 
@@ -60,6 +61,8 @@ ClientId: TypeAlias = int
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=Message | None)
 F = TypeVar("F", bound=Callable[..., Any])
+# bytes: values on 256 known levels, for banks; beside bits they stand behind them, in more layers or columns
+Takes: TypeAlias = Literal["bits", "values", "bytes", "bits+bytes"]
 Expect: TypeAlias = Expected | Callable[[M], Expected]
 
 
@@ -81,6 +84,8 @@ class Task:
     n_clients: int
     levels: int = 1  # bits only: layers come in runs of so many nested thermometer levels
     peak: float = 0.0  # values only: the largest that a pixel may have; 0: values have no scale of their own
+    # bits and bytes: the last so many layers, or columns of a table, are bytes; states without leave it out
+    byte_layers: int = field(default=0, metadata={"later": True})
 
 
 @dataclass
@@ -185,13 +190,17 @@ class Algorithm(ABC):
     # or a Literal whose choices take fewer bytes the further they stand back. A method with a setting budget_bytes is
     # told the budget in it, and keeps it by itself.
     budget_knob: ClassVar[str | tuple[str, ...]] = ""
-    takes: ClassVar[Literal["bits", "values"]] = "bits"  # what its examples are made of
     # Names of all that its clients note for the record: of numbers, and of rows with a number for each class.
     client_notes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True)(cls)
+
+    @property
+    def takes(self) -> Takes:
+        """What its examples are made of, with these settings."""
+        return "bits"
 
     def check_averaging(self, averaging: Averaging) -> None:
         """ValueError if its server cannot take means in this way, with these settings."""
@@ -227,6 +236,10 @@ class Algorithm(ABC):
             f"{self.name or type(self).__name__} does not say what its clients' models are made of, so they cannot "
             "leave a run; give it a personal_model(client) (docs/new-method.md)"
         )
+
+    def background(self, server: Any, client: Any) -> Background:
+        """What the run knows of a client's model that the model alone does not say; for laconic explain."""
+        return Background()
 
     def predict(self, client: Any, x: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """[example] classes."""

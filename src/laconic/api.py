@@ -12,7 +12,7 @@ from laconic.runs.config import Config, read_config
 from laconic.runs.keywords import in_python, read_keywords
 from laconic.runs.plan import check_all, go_on, plan_comparison, plan_seeds
 from laconic.runs.run import MADE_HERE
-from laconic.runs.typed_toml import ConfigError
+from laconic.runs.typed_toml import ConfigError, toml_value
 
 if TYPE_CHECKING:
     from laconic.records import Round
@@ -43,18 +43,21 @@ def run(
         run = laconic.run("clausepool", data="digits", clients=10, alpha=0.1, rounds=10, seed=0)
         run.accuracy, run.client(7).predict(rows)
 
-    data: the name or path of a data set, a frame (with label= and, for clients that own rows, group=), (x, y) or
-    (x, y, owners); what is at hand is kept in the run's folder, so that it can go on and be looked at again.
+    data: the name or path of a data set (as data.name in a file), a frame, (x, y), (x, y, owners), a set of Hugging
+    Face's or partitions of flwr-datasets; what is at hand is kept in the run's folder, so that it can go on and be
+    looked at again. Of tables: label= names the column to predict, group= the one that says who owns a row, features=
+    those to learn from, test= the share of rows for the test.
     settings: of the method, {"training.rate": 0.1}. more: anything else the TOML file has: evaluate_every=5,
     booleanize="quantile:8", participation=0.5, workers=2. config: a file that all this stands above.
     on_round: told of each round's record as it ends.
     """
     if isinstance(seed, Sequence):
         raise ValueError(f"seed is {seed}; a run has one, laconic.compare([{method!r}], seed={seed}) makes several")
-    words = {"clients": clients, "alpha": alpha, "partition": partition, "rounds": rounds, "seed": seed, "group": group}
+    words = {"clients": clients, "alpha": alpha, "partition": partition, "rounds": rounds, "seed": seed}
+    words |= {"label": label, "group": group, "budget": write_budget(budget)}
     with in_python():
-        given = read_keywords([method], words | {"budget": write_budget(budget)} | more, settings)
-        here = choose_data(data, label, group, partition)
+        here, words = choose_data(data, words | more)
+        given = read_keywords([method], words, settings)
         plan = plan_seeds(
             read_config(as_path(config), [f"method.name={method}", *here.settings, *given]), [], as_path(out)
         )
@@ -88,8 +91,9 @@ def compare(
     with in_python():
         if isinstance(methods, str) or not methods:
             raise ConfigError("E110", f"methods is {methods!r}; a list of names was expected, ['local-tm', 'fedtm']")
-        given = read_keywords(methods, {"group": group, "budget": write_budget(budget)} | more, settings)
-        here = choose_data(data, label, group, more.get("partition"))
+        words = {"label": label, "group": group, "budget": write_budget(budget)} | more
+        here, words = choose_data(data, words)
+        given = read_keywords(methods, words, settings)
         plan = plan_comparison(methods, as_path(config), [*here.settings, *given], seeds, as_path(out))
         home = next(iter(plan)).parents[0 if len(seeds) < 2 else 1]
         plan = {folder: here.keep(home, planned) for folder, planned in plan.items()}
@@ -156,21 +160,24 @@ class Chosen:
         return replace(config, data=replace(config.data, name=str(path)))
 
 
-def choose_data(data: Any, label: str | None, group: str | None, partition: str | None) -> Chosen:
-    owned = ["data.partition=natural"] if group is not None and partition is None else []
-    if data is None:
-        return Chosen(owned)
-    if isinstance(data, str | Path):
-        return Chosen([f"data.name={str(data)!r}", *owned])
+def choose_data(data: Any, words: Mapping[str, Any]) -> tuple[Chosen, dict[str, Any]]:
+    """And the words that are left for the configuration: what is at hand is read here and now."""
+    if data is None or isinstance(data, str | Path):
+        return Chosen([] if data is None else [f"data.name={toml_value(str(data))}"]), dict(words)
     import numpy as np
 
-    from laconic.data.frames import OWNER, from_memory, to_arrays
+    from laconic.data.datasets import to_arrays
+    from laconic.data.hub import OWNER
+    from laconic.data.memory import from_memory
+    from laconic.data.reading import Reading
 
-    dataset, archive = from_memory(data, label=label, group=group), io.BytesIO()
+    read = {key: words[key] for key in ("label", "group", "features", "test", "size") if words.get(key) is not None}
+    dataset, archive = from_memory(data, Reading(**read)), io.BytesIO()
     np.savez_compressed(archive, **to_arrays(dataset))  # type: ignore[arg-type]
-    if OWNER in dataset.groups and partition is None:
-        owned = ["data.partition=natural", f"data.group={OWNER}"]
-    return Chosen([f"data.name={MADE_HERE}", *owned], archive.getvalue())
+    left = {key: value for key, value in words.items() if key not in read or key == "group"}
+    if OWNER in dataset.groups and left.get("group") is None and left.get("partition") is None:
+        left["group"] = OWNER
+    return Chosen([f"data.name={MADE_HERE}"], archive.getvalue()), left
 
 
 def write_budget(budget: str | int | None) -> str | None:

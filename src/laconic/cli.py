@@ -12,7 +12,7 @@ import typer
 from laconic import __version__
 from laconic.bench import peers
 from laconic.bench.jobs import JOBS, NETWORK_JOBS, NETWORK_OTHERS
-from laconic.console import carry_out, explained, show_table
+from laconic.console import carry_out, explained, find_width, show_table
 from laconic.deploy import commands as deploy
 from laconic.fleets import FLEETS
 from laconic.reproduce.recipe import SCALES, Scale
@@ -184,6 +184,9 @@ def export(
         Path | None, typer.Option("-o", "--out", help="The file; else named after method and client.")
     ] = None,
     name: Annotated[str, typer.Option(help="What functions and tables in C begin with.")] = "model",
+    evidence: Annotated[
+        bool, typer.Option(help="A model takes along how often its rules fired on training examples.")
+    ] = True,
     own_code: OwnCode = "",
     as_json: AsJson = False,
     debug: Debug = False,
@@ -201,12 +204,8 @@ def export(
 
         model = open_model(source, client, own_code=own_code)
         rows = find_test_rows(source, model) if form in ("c", "onnx") else None
-        written = export_model(model, form, out, name=name, rows=rows)
-        if as_json:
-            typer.echo(json.dumps(written))
-            return
-        for line in written["lines"]:
-            typer.echo(line)
+        written, lines = export_model(model, form, out, name=name, rows=rows, evidence=evidence)
+        typer.echo(json.dumps(written) if as_json else "\n".join(lines))
 
 
 def predict(
@@ -220,16 +219,51 @@ def predict(
     """Predict rows by a client's model: a class name on each line of stdout.
 
     MODEL: a file that laconic export wrote. RUN: a run folder (with --client). NODE: the folder of a node.
-    ROWS: a .csv, with names of columns on top or in the order of training, or an .npz with an array called rows; as
-    raw as the data set was, for the model brings its preprocessing.
+    ROWS: a .csv, with names of columns on top or in the order of training, a .parquet, or an .npz with an array called
+    rows; as raw as the data set was, for the model brings its preprocessing.
     """
     with explained(debug=debug):
+        from laconic.opening import predict_file
+
+        typer.echo(predict_file(source, rows, client, own_code=own_code, as_json=as_json))
+
+
+def explain(
+    source: Annotated[Path, typer.Argument(metavar="RUN|NODE|MODEL")],
+    client: WhichClient = None,
+    label: Annotated[str | None, typer.Option("--class", help="Of this class alone.")] = None,
+    row: Annotated[int | None, typer.Option(help="What decides about this row, from 0 up.")] = None,
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An .npz or .csv that the row is of; else the client's tests.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Rules shown of each class, clauses shown of a row.")] = 5,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="One self-contained page instead of text.")] = None,
+    own_code: OwnCode = "",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the rules of a client's model in words and pictures, or with --row what decides about one row.
+
+    RUN: a run folder (with --client). NODE: the folder of a node. MODEL: a file that laconic export wrote.
+    """
+    with explained(debug=debug):
+        from laconic.explaining import explain_client
         from laconic.opening import open_model
-        from laconic.rows import read_rows
 
         model = open_model(source, client, own_code=own_code)
-        predicted = model.predict(read_rows(rows, model.about.features)).tolist()
-        typer.echo(json.dumps({"client": model.about.client, "labels": predicted}) if as_json else "\n".join(predicted))
+        found = explain_client(model, source, label=label, row=row, file=rows)
+        if out is not None:
+            from laconic.explain.page import write_page
+
+            write_page(found, out, top=top)
+        if as_json:
+            typer.echo(json.dumps(found.to_json()))
+        elif out is not None:
+            typer.echo(f"explanation: {out}")
+        else:
+            from laconic.explain.text import as_text
+
+            typer.echo(as_text(found, width=find_width(), top=top))
 
 
 def check(
@@ -471,6 +505,7 @@ app.command(
     "reproduce", epilog="Example: laconic reproduce cs-pfedtm:9:personalisation-only/cifar10/0.1 --scale small"
 )(reproduce)
 app.command("export", epilog="Example: laconic export runs/first --client 7 --to c -o model.h")(export)
+app.command("explain", epilog="Example: laconic explain runs/first --client 7 --row 0 -o page.html")(explain)
 app.command("predict", epilog="Example: laconic predict model.safetensors rows.csv")(predict)
 app.add_typer(deploy.app, name="deploy")
 app.add_typer(bench_app, name="bench")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -110,6 +111,11 @@ def tell(folders: list[Path], summaries: list[Summary], *, as_json: bool, as_lis
         up, down = format_bytes(done.upload_bytes), format_bytes(done.download_bytes)
         typer.echo(f"{done.seconds:.0f} s, up {up}, down {down}")
     typer.echo(f"report: {page}")
+
+
+def find_width() -> int:
+    """Columns for what is told in words."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else LISTED_COLUMNS
 
 
 def show_table(rows: list[dict[str, Any]]) -> None:

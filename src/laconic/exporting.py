@@ -14,33 +14,48 @@ from laconic.report import format_bytes
 
 if TYPE_CHECKING:
     from laconic.client_model import ClientModel
+    from laconic.export.c import Footprint
 
 ENDINGS = {"model": ".safetensors", "c": ".h", "onnx": ".onnx", "rules": ".json"}
 
 
 def export_model(
-    model: ClientModel, form: str, out: Path | None, *, name: str = "model", rows: NDArray[Any] | None = None
-) -> dict[str, Any]:
-    """rows: raw ones, to compare what is written with. `lines` of what comes back are for people."""
+    model: ClientModel,
+    form: str,
+    out: Path | None,
+    *,
+    name: str = "model",
+    rows: NDArray[Any] | None = None,
+    evidence: bool = True,
+) -> tuple[dict[str, Any], list[str]]:
+    """What was written, as JSON has it and as lines for people. rows: raw ones, to compare C and ONNX with."""
     path = out or Path(f"{model.about.method}-client-{model.about.client}{ENDINGS[form]}")
     told: dict[str, Any] = {}
+    lines: list[str] = []
     if form == "model":
-        model.save(path)
+        model.save(path, evidence=evidence)
     elif form == "c":
-        told = asdict(model.export_c(path, name=name, rows=rows))
+        done = model.export_c(path, name=name, rows=rows)
+        told = asdict(done)
+        lines = [f"the same as Python on {done.n_compared:,} rows", *map(tell_footprint, done.footprints)]
     elif form == "onnx":
         told = asdict(model.export_onnx(path, rows=rows))
+        lines = [f"the same labels as Python on {told['n_compared']:,} rows"]
     else:
         write_rules(model, path)
-    written = {"path": str(path), "form": form, "client": model.about.client, "bytes": path.stat().st_size} | told
-    details = [f"{key.replace('_', ' ')}: {value}" for key, value in told.items()]
-    return written | {"lines": [f"{path}: {format_bytes(written['bytes'])}, {model!r}", *details]}
+    n_bytes = path.stat().st_size
+    written = told | {"path": str(path), "form": form, "client": model.about.client, "bytes": n_bytes}
+    return written, [f"{path}: {format_bytes(n_bytes)}, {model!r}", *lines]
+
+
+def tell_footprint(taken: Footprint) -> str:
+    flash, ram, stack = map(format_bytes, (taken.flash_bytes, taken.ram_bytes, taken.stack_bytes))
+    return f"{taken.target}: flash {flash}, RAM {ram}, stack {stack} at most"
 
 
 def write_rules(model: ClientModel, path: Path) -> None:
     """As JSON where the name ends so, else as lines of text."""
     rules = model.rules()
-    text = (
-        json.dumps([asdict(rule) for rule in rules], indent=1) if path.suffix == ".json" else "\n".join(map(str, rules))
-    )
+    as_json = path.suffix == ".json"
+    text = json.dumps([asdict(rule) for rule in rules], indent=1) if as_json else "\n".join(map(str, rules))
     write_atomically(path, text.encode())

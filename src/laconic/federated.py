@@ -18,7 +18,7 @@ from laconic.algorithms import check_method
 from laconic.client_model import ClientModel
 from laconic.data.partition import set_aside
 from laconic.models.portable import About
-from laconic.models.preprocessing import Centred, from_transformer
+from laconic.models.preprocessing import Bytes, Centred, Preprocessing, from_transformer, put_beside
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, read_config
 from laconic.runs.keywords import in_python, read_keywords
@@ -69,7 +69,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed_ = int(check_random_state(self.random_state).randint(2**31))
         self._fit_booleanizer(rows, config.method.takes)
         inputs = self._prepare(rows)
-        task = Task(inputs.shape[1:], len(self.classes_), len(self.clients_), self._count_levels(inputs))
+        shape, scale = inputs.shape[1:], self._find_scale(inputs)
+        task = Task(shape, len(self.classes_), len(self.clients_), *scale)
         config = keep_budget(config, task, lambda line: None)
         self.algorithm_ = config.method
         done = simulate(
@@ -143,12 +144,14 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return read_config(None, [f"method.name={name}", *given], own)
 
     def _fit_booleanizer(self, rows: NDArray[Any], takes: str) -> None:
-        if takes == "values":  # whatever the values are, a network gets them centred
-            self.booleanizer_ = Centred.fit(rows)
+        if takes in ("values", "bytes"):  # whatever the values are, a network gets them centred
+            self.booleanizer_: Any = Centred.fit(rows) if takes == "values" else Bytes.fit(rows)
             return
         self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
         if self.booleanizer_ is not None:
             self.booleanizer_.fit(rows)
+        if takes == "bits+bytes":
+            self.booleanizer_ = put_beside(from_transformer(self.booleanizer_), Bytes.fit(rows))
 
     def _ask(self, X: ArrayLike, groups: ArrayLike | None, *, as_chances: bool = False) -> NDArray[np.float64]:
         """[row, class] chances, or votes: one for each row, or without groups one of every client."""
@@ -206,8 +209,12 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _prepare(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.booleanizer_ is None else np.asarray(self.booleanizer_.transform(rows))
 
-    def _count_levels(self, bits: NDArray[Any]) -> int:
-        return self.booleanizer_.levels if bits.ndim == 4 and isinstance(self.booleanizer_, Thermometer) else 1
+    def _find_scale(self, inputs: NDArray[Any]) -> tuple[int, float, int]:
+        """Levels, peak and layers of bytes, as a task has them."""
+        given = self.booleanizer_
+        if isinstance(given, Preprocessing):
+            return given.levels, 0.0, given.byte_layers
+        return given.levels if inputs.ndim == 4 and isinstance(given, Thermometer) else 1, 0.0, 0
 
     def _deal(
         self, bits: NDArray[Any], classes: NDArray[np.int64], clients: NDArray[np.int64], rng: np.random.Generator

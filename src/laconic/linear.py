@@ -7,7 +7,7 @@ All sums are exact: features are multiples of 1/32, weights and residuals lie on
 orders a sum, cannot change a bit of the result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,9 @@ class Limits(NamedTuple):
     change: int
 
 
-LIMITS = {"fine": Limits(head=31, change=7), "coarse": Limits(head=7, change=3)}  # 6 and 4 bits, or 4 and 3
+# 6 and 4 bits; 4 and 3; 5 bits, and signs of what stands out
+LIMITS = {"fine": Limits(31, 7), "coarse": Limits(7, 3), "signs": Limits(15, 1)}
+STANDS_OUT = 2  # times the mean size of a row's numbers: what is larger becomes a sign
 
 
 class Lesson(NamedTuple):
@@ -44,11 +46,23 @@ def as_features(spoken: Matrix) -> Matrix:
     return np.concatenate([np.ones((len(spoken), 1)), spoken], axis=1)
 
 
+def find_classes(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.bool_]:
+    """[class] whether it is among the labels."""
+    return np.bincount(labels, minlength=n_classes) > 0
+
+
 def move_rows(rows: Matrix, before: NDArray[np.bool_], now: NDArray[np.bool_]) -> Matrix:
     """Rows of the classes `before` as rows of the classes `now`; zero where there was none."""
     moved = np.zeros((np.count_nonzero(now), *rows.shape[1:]))
     moved[before[now]] = rows[now[before]]
     return moved
+
+
+def spread(logits: Matrix, holds: NDArray[np.bool_]) -> Matrix:
+    """[example, held class] as [example, class]; -inf for those not held."""
+    scores = np.full((len(logits), len(holds)), -np.inf)
+    scores[:, holds] = logits
+    return scores
 
 
 def log_shares(labels: NDArray[np.int64], held: NDArray[np.int64]) -> Matrix:
@@ -68,11 +82,15 @@ def log_chances(head: Matrix, features: Matrix, shares: Matrix) -> Matrix:
 
 def judge(head: Matrix, lesson: Lesson) -> tuple[float, Matrix]:
     """The mean cross-entropy and its gradient [held class, 1 + feature]."""
-    chances, mine = log_chances(head, lesson.features, lesson.log_shares), np.arange(len(lesson.places))
-    missed = np.exp(chances)
-    missed[mine, lesson.places] -= 1
-    n_examples = max(len(mine), 1)
-    return -float(chances[mine, lesson.places].sum()) / n_examples, snap(missed).T @ lesson.features / n_examples
+    loss, missed = find_missed(log_chances(head, lesson.features, lesson.log_shares), lesson.places)
+    return loss, missed.T @ lesson.features / max(len(missed), 1)
+
+
+def find_missed(chances: Matrix, places: NDArray[np.int64]) -> tuple[float, Matrix]:
+    """The mean cross-entropy, and [example, held class] by how much too likely each class was."""
+    missed, mine = np.exp(chances), np.arange(len(places))
+    missed[mine, places] -= 1
+    return -float(chances[mine, places].sum()) / max(len(mine), 1), snap(missed)
 
 
 def train(head: Matrix, lesson: Lesson, *, steps: int, rate: float, decay: float) -> Matrix:
@@ -82,15 +100,37 @@ def train(head: Matrix, lesson: Lesson, *, steps: int, rate: float, decay: float
     goes too far all the same, and raises the loss, is taken back and the next ones are half as long.
     """
     rate /= lesson.features.shape[1]
-    loss, slope = judge(head, lesson)
+    return descend(head, lambda ahead: judge(ahead, lesson), steps=steps, rate=rate, decay=decay)
+
+
+def train_wide(lesson: Lesson, *, steps: int, rate: float, decay: float) -> Matrix:
+    """The same from zero, for far more features than examples: a head is a sum of examples, so their products do.
+
+    Weights of examples are below steps * rate / examples, small enough for sums with products to be exact as well.
+    """
+    n_examples, n_features = lesson.features.shape
+    products, start = lesson.features @ lesson.features.T, np.zeros((n_examples, len(lesson.log_shares)))
+
+    def judge_weights(weights: Matrix) -> tuple[float, Matrix]:
+        loss, missed = find_missed(log_chances(weights.T, products, lesson.log_shares), lesson.places)
+        return loss, missed / max(n_examples, 1)
+
+    weights = descend(start, judge_weights, steps=steps, rate=rate / n_features, decay=decay)
+    return weights.T @ lesson.features
+
+
+def descend(
+    start: Matrix, judge: Callable[[Matrix], tuple[float, Matrix]], *, steps: int, rate: float, decay: float
+) -> Matrix:
+    (loss, slope), here = judge(start), start
     for _ in trial.some(iter(range(steps)), steps, "step of a linear head"):
-        ahead = snap(head - rate * (slope + decay * head))
-        loss_ahead, slope_ahead = judge(ahead, lesson)
+        ahead = snap(here - rate * (slope + decay * here))
+        loss_ahead, slope_ahead = judge(ahead)
         if loss_ahead > loss:
             rate /= 2
         else:
-            head, loss, slope = ahead, loss_ahead, slope_ahead
-    return head
+            here, loss, slope = ahead, loss_ahead, slope_ahead
+    return here
 
 
 def snap(values: Matrix) -> Matrix:
@@ -113,7 +153,12 @@ def quantise(rows: Matrix, limit: int) -> tuple[NDArray[np.int8], NDArray[np.int
     """Whole numbers within ±limit, and for each row the exponent of its scale, the smallest power of 2 that will do.
 
     Powers of 2 seldom change from round to round, so that numbers sent again differ little from those sent before.
+    With a limit of 1 only what stands out of its row is told, and the scale follows from all of the row.
     """
+    if limit == 1:
+        usual = np.maximum(np.abs(rows).sum(axis=1) / rows.shape[1], 2.0**-GRID_BITS)
+        exponents = np.rint(np.log2(2 * STANDS_OUT * usual)).astype(np.int8)
+        return np.rint(np.ldexp(rows, -exponents[:, None].astype(np.int64))).clip(-1, 1).astype(np.int8), exponents
     largest = np.maximum(np.abs(rows).max(axis=1, initial=0), 2.0**-GRID_BITS)
     exponents = np.ceil(np.log2(largest / limit)).astype(np.int8)
     numbers = np.rint(np.ldexp(rows, -exponents[:, None].astype(np.int64)))

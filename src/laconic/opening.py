@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,30 @@ def open_model(path: Path, client: str | None = None, *, own_code: str = "") -> 
         if client is None:
             raise ValueError(f"{path} is a run of several clients; say whose model is wanted: --client 0")
         return read_client(path, client)
+    if (path / "node.toml").exists():
+        from laconic.deploy.node_model import read_node
+
+        return check_whose(read_node(path), path, client)
     what = "is there, but holds none" if path.exists() else "is not there"
-    raise ValueError(f"{path} {what}; a run folder or a model that laconic export wrote was expected")
+    raise ValueError(f"{path} {what}; a run folder, a node or a model that laconic export wrote was expected")
 
 
 def check_whose(model: ClientModel, path: Path, client: str | None) -> ClientModel:
     if client is not None and client not in (str(model.about.client), model.about.name):
         raise ValueError(f"{path} is the model of client {model.about.client}, not of {client}; leave --client out")
     return model
+
+
+def predict_file(
+    path: Path, rows: Path, client: str | None = None, *, own_code: str = "", as_json: bool = False
+) -> str:
+    """Names of classes, a line for each row of the file, or all of it as JSON."""
+    from laconic.rows import read_rows
+
+    model = open_model(path, client, own_code=own_code)
+    has_text = bool(model.preprocessing.text_columns)
+    labels = model.predict(read_rows(rows, model.about.features, as_text=has_text)).tolist()
+    return json.dumps({"client": model.about.client, "labels": labels}) if as_json else "\n".join(labels)
 
 
 def find_test_rows(path: Path, model: ClientModel) -> NDArray[Any] | None:
@@ -40,6 +57,7 @@ def find_test_rows(path: Path, model: ClientModel) -> NDArray[Any] | None:
     from laconic.runs.client_models import read_test_rows
 
     try:
-        return read_test_rows(path, model.about.client)
+        rows = read_test_rows(path, model.about.client)
     except ValueError:  # the run may have come from a machine that has the data set
         return None
+    return rows if len(rows) else None

@@ -27,15 +27,17 @@ class NamedRows:
         return np.array(self.values, dtype=dtype)
 
 
-def read_rows(path: Path, features: Sequence[str]) -> NDArray[Any] | NamedRows:
-    """features: the columns that are needed; others of a .csv may hold anything."""
+def read_rows(path: Path, features: Sequence[str], *, as_text: bool = False) -> Any:
+    """features: those needed; other columns of a .csv may hold anything. as_text: cells may be text or empty."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; give an .npz or a .csv with rows to predict")
     if path.suffix == ".npz":
         return read_npz(path)
     if path.suffix == ".csv":
-        return read_csv(path, features)
-    raise ValueError(f"{path} is of kind {path.suffix or 'unknown'}; .npz or .csv was expected")
+        return read_texts(path) if as_text else read_csv(path, features)
+    if path.suffix == ".parquet":
+        return read_parquet(path)
+    raise ValueError(f"{path} is of kind {path.suffix or 'unknown'}; .npz, .csv or .parquet was expected")
 
 
 def read_npz(path: Path) -> NDArray[Any]:
@@ -51,14 +53,48 @@ def read_npz(path: Path) -> NDArray[Any]:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
-def read_csv(path: Path, features: Sequence[str]) -> NDArray[Any] | NamedRows:
-    """With a line of names on top, or of numbers alone."""
+def read_parquet(path: Path) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError(f'{path} needs pandas, which is not installed.  pip install "laconic-fl[tables]"') from None
+    return pandas.read_parquet(path)
+
+
+class TextRows:
+    """Cells as a file has them, by the names on top of it."""
+
+    def __init__(self, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+        self.columns, self.lines = list(columns), lines
+
+    def __getitem__(self, name: str) -> list[str]:
+        place = self.columns.index(name)
+        return [line[place] for line in self.lines]
+
+
+def read_texts(path: Path) -> TextRows:
+    names, *lines = read_lines(path)
+    for number, line in enumerate(lines, 1):
+        if len(line) != len(names):
+            raise ValueError(f"row {number} of {path} has {len(line)} cells, {len(names)} were expected")
+    return TextRows([name.strip() for name in names], lines)
+
+
+def read_lines(path: Path) -> list[list[str]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = [line for line in csv.reader(file) if line]
     if not lines:
         raise ValueError(f"{path} is empty; a line for each row was expected")
+    return lines
+
+
+def read_csv(path: Path, features: Sequence[str]) -> NDArray[Any] | NamedRows:
+    """With a line of names on top, or of numbers alone."""
+    lines = read_lines(path)
     has_names = not all(is_number(cell) for cell in lines[0])
-    names = [cell.strip() for cell in lines[0]] if has_names else [f"x{k}" for k in range(len(lines[0]))]
+    n_columns = len(lines[0])
+    by_order = list(features) if len(features) == n_columns else [f"x{k}" for k in range(n_columns)]
+    names = [cell.strip() for cell in lines[0]] if has_names else by_order
     wanted = [name for name in (features or names) if name in names]
     places = [names.index(name) for name in wanted]
     values = np.array(

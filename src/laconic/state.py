@@ -120,12 +120,9 @@ class _Writer:
                 f"{path} is a {type(value).__name__}; state is made of numbers, text, arrays, lists, tuples, sets, "
                 "dicts and dataclasses of these"
             )
-        later = _later_defaults(cast(Hashable, type(value)))
-        return {
-            name: self.dissolve(getattr(value, name), f"{path}.{name}")
-            for name in names
-            if name not in later or getattr(value, name) != later[name]
-        }
+        parts, later = {name: getattr(value, name) for name in names}, _later_defaults(cast(Hashable, type(value)))
+        left_out = {name for name, default in later.items() if is_plainly(parts[name], default)}
+        return {name: self.dissolve(part, f"{path}.{name}") for name, part in parts.items() if name not in left_out}
 
     def _keep(self, array: NDArray[Any], path: str) -> Any:
         if array.dtype == np.bool_:
@@ -175,6 +172,11 @@ class _Reader:
             raise TypeError(f"{path} should be a {kind}, which is no plain data")
         here = {name: part for name, part in names.items() if name in tree or name not in _later_defaults(kind)}
         return kind(**{name: self.restore(part, tree[name], f"{path}.{name}") for name, part in here.items()})
+
+
+def is_plainly(value: Any, default: Any) -> bool:
+    """Whether it is None, a number or text, and the same; arrays never are."""
+    return value is default or (isinstance(value, bool | int | float | str) and value == default)
 
 
 @cache

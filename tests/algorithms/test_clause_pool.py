@@ -8,11 +8,10 @@ import pytest
 
 from laconic import tsetlin as tm
 from laconic.algorithm import Examples, Site, Task, bound_bytes
-from laconic.algorithms.tsetlin.clause_pool import Change, ClausePool, Head
+from laconic.algorithms.tsetlin.clause_pool import ClausePool
 from laconic.algorithms.tsetlin.members import Member, Members
-from laconic.algorithms.tsetlin.pool import Offer
+from laconic.algorithms.tsetlin.pool import BLENDS, Change, Head, Offer
 from laconic.algorithms.tsetlin.pool_server import PoolServer
-from laconic.algorithms.tsetlin.pooled_model import BLENDS
 from laconic.fleets.base import Conditions
 from laconic.fleets.source import ClientData, Parts
 from laconic.runs.budget import keep_budget, most_bytes

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from laconic.bench import peers
 from laconic.bench.jobs import JOBS, load, write_data
-from laconic.bench.tsetlin import OURS, Tally, Worker, summarize, table, take_turns
+from laconic.bench.tsetlin import OURS, Tally, Worker, select_peers, summarize, table, take_turns
 
 ROW_KEYS = {
     "job",
@@ -107,11 +107,25 @@ def test_a_job_without_prediction_leaves_it_empty_in_row_and_table() -> None:
 def test_every_job_gets_bits_in_its_own_shape(name: str, data_folder: Path) -> None:
     job = replace(JOBS[name], n_train=80, n_test=min(JOBS[name].n_test, 40))
     example = write_data(job, data_folder / "bits.npz")
-    assert example == {"C": (784,), "E": (32, 32, 24)}.get(name, (28, 28))
+    assert example == {"C": (784,), "F": (784,), "E": (32, 32, 24)}.get(name, (28, 28))
     with np.load(data_folder / "bits.npz") as bits:
         assert bits["x_train"].shape == (80, *example)
         assert set(np.unique(bits["x_train"])) <= {0, 1}
         assert len(bits["x_test"]) == len(bits["y_test"]) == job.n_test
+
+
+def test_peers_meet_only_the_jobs_they_have_a_machine_for() -> None:
+    every = list(peers.VERSIONS)
+    assert select_peers(JOBS["C"], every) == select_peers(JOBS["F"], every) == every
+    assert select_peers(JOBS["B"], every) == [peer for peer in every if peer != "green-tsetlin"]
+    assert select_peers(JOBS["coalesced"], every) == ["tmu"]
+
+
+def test_what_peers_do_in_place_of_a_fuzzy_job_is_on_the_same_data() -> None:
+    fuzzy, classic = JOBS["F"], JOBS[JOBS["F"].classic]
+    assert classic.fuzzy is None
+    for name in ("dataset", "rule", "n_train", "n_test", "patch", "levels", "n_classes"):
+        assert getattr(fuzzy, name) == getattr(classic, name)
 
 
 def test_too_few_images_are_refused(data_folder: Path) -> None:
@@ -125,7 +139,7 @@ def test_missing_data_names_the_file_and_the_variable(tmp_path: Path, monkeypatc
         load("fashion_mnist")
 
 
-@pytest.mark.parametrize("name", ["B", "coalesced"])
+@pytest.mark.parametrize("name", ["B", "F", "coalesced"])
 def test_our_worker_learns_and_reports(name: str, data_folder: Path, worker: Worker) -> None:
     tiny = replace(JOBS[name], rule="above", n_train=80, n_test=40, n_clauses=20, n_classes=2)
     job = replace(tiny, threshold=20, epochs=4)

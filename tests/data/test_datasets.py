@@ -22,7 +22,7 @@ def arrays(**changes):
 def test_import_takes_nothing_of_ours_and_nothing_heavy_along():
     code = (
         "import sys, laconic.data\n"
-        "known = ('laconic.data', 'laconic.files')\n"
+        "known = ('laconic.data', 'laconic.files', 'laconic.columns')\n"
         "ours = [m for m in sys.modules if m.startswith('laconic.') and not m.startswith(known)]\n"
         "heavy = [m for m in ('scipy', 'sklearn', 'numba', 'PIL', 'urllib.request') if m in sys.modules]\n"
         "sys.exit(f'{ours} {heavy}' if ours or heavy else 0)"

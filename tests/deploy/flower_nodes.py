@@ -6,18 +6,18 @@ Nothing here is timed: waits are long enough for a machine that is ten times as 
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from mqtt_nodes import read_tail, set_all
 from numpy.typing import NDArray
 
 from ray_nodes import find_free_port
@@ -73,41 +73,39 @@ class Deployment:
     def __init__(self, folder: Path, words: list[str]) -> None:
         """words: for `laconic deploy init`, of the data to be shared out or of those that nodes will bring."""
         self.folder, self.started, port = folder, time.monotonic(), find_free_port()
-        command = [LACONIC, "deploy", "init", str(folder), *words, "--address", f"127.0.0.1:{port}"]
+        command = [LACONIC, "deploy", "init", str(folder), *words, "--address", f"127.0.0.1:{port}", "--over", "flower"]
         made = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stderr
         self.proxy = Proxy(port)
         for path in folder.glob("node-*/node.toml"):
             path.write_text(path.read_text().replace(str(port), str(self.proxy.port)))
-        self._keepers, self._running = [self._start("server", self.server)], []
+        self._keepers = [self._start("server", self.server)]
 
     @property
     def server(self) -> Path:
         return self.folder / "server"
 
+    @property
+    def nodes(self) -> list[Path]:
+        return sorted(self.folder.glob("node-*"))
+
     def node(self, client: int) -> Path:
-        return self.folder / f"node-{client:03d}"
+        return self.nodes[client]
 
     def run(self, settings: list[str], out: Path) -> Path:
         command = [LACONIC, "deploy", "run", str(self.server), *set_all(settings), "--out", str(out)]
         with (self.folder / f"run-{out.name}.log").open("wb") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._running.append(process)
         try:
             assert process.wait(2 * PATIENCE_SECONDS) == 0, read_tail(out / "events.log")
         finally:
             process.kill()
         return out
 
-    def end_runs(self) -> None:
-        """For whoever waits for one: nobody wants to know any more."""
-        for process in self._running:
-            process.kill()
-
     def start_nodes(self) -> None:
         """Once the SuperLink is there: they wait before they try again."""
         self.wait_for("three nodes registered", lambda: len(self.ask_status()) == N_NODES, 2)
-        self._keepers.append(self._start("node", *map(self.node, range(N_NODES))))
+        self._keepers.append(self._start("node", *self.nodes))
         self.wait_for("three nodes online", lambda: self.ask_status().count("online") == N_NODES, 2)
 
     def ask_status(self) -> list[str]:
@@ -123,31 +121,6 @@ class Deployment:
                 raise AssertionError(f"after {PATIENCE_SECONDS} s still no {what}\n{self.describe()}")
             time.sleep(every_seconds)
         return found
-
-    @contextlib.contextmanager
-    def hold(self, client: int) -> Iterator[Callable[[], None]]:
-        """The client's next step stops at reading its examples; what is yielded waits until it does."""
-        node, handles = self.node(client), []
-        data, kept, pipe = node / "data.npz", node / "kept.npz", node / "pipe"
-
-        def wait() -> None:
-            handles.append(self.wait_for(f"step of client {client}", lambda: open_for_reader(data)))
-
-        shutil.copy(data, kept)
-        os.mkfifo(pipe)
-        pipe.rename(data)  # who is reading the file goes on with it
-        try:
-            yield wait
-        finally:
-            kept.rename(data)
-            for handle in handles:
-                os.close(handle)
-
-    def kill(self, program: str, folder: Path) -> None:
-        """Those that run for this folder: one, and perhaps another that is about to end."""
-        for pid in self.wait_for(program, lambda: find_processes(folder, program)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
 
     def describe(self) -> str:
         """What its processes said last, for whoever has to find out."""
@@ -174,10 +147,6 @@ class Deployment:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
-def set_all(settings: list[str]) -> list[str]:
-    return [word for setting in settings for word in ("--set", setting)]
-
-
 def find_processes(folder: Path, program: str = "") -> list[int]:
     """Those that Flower runs for a server's or node's folder; program: only with that name."""
     found = []
@@ -191,16 +160,3 @@ def find_processes(folder: Path, program: str = "") -> list[int]:
         if is_named and f"FLWR_HOME={folder.resolve() / 'flower'}".encode() in environment:
             found.append(int(path.name))
     return found
-
-
-def open_for_reader(pipe: Path) -> int | None:
-    """For writing, if somebody has opened it to read."""
-    try:
-        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:
-        return None
-
-
-def read_tail(path: Path) -> str:
-    lines = path.read_text(errors="replace").splitlines() if path.exists() else ["(no such file)"]
-    return "\n".join(lines[-TAIL_LINES:])

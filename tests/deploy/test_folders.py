@@ -15,14 +15,18 @@ import pytest
 
 from laconic.algorithm import Examples, Task
 
-pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
+pytest.importorskip("paho.mqtt", reason="paho-mqtt is not installed: pip install 'laconic-fl[mqtt]'")
 
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
 
-from laconic.deploy.folders import PARTS, clear_finished, read_examples, read_experiment, read_settings, write_examples
+from laconic.deploy.allowed import read_experiment
+from laconic.deploy.examples import PARTS, read_examples, write_examples
 from laconic.deploy.keys import read_public_key
-from laconic.deploy.submit import begin, list_finished
+from laconic.deploy.runs import begin, clear_finished, list_finished
+from laconic.deploy.settings import read_settings
 from laconic.files import write_atomically
 from laconic.records import Deployed, Holding, Partition, read, write
 from laconic.runs.config import read_config
@@ -32,7 +36,11 @@ OWN = ["--nodes", "2", "--shape", "28,28", "--classes", "10"]
 
 
 def init(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from laconic.cli import main; main()", "deploy", "init", *map(str, words)]
+    return laconic("deploy", "init", *words)
+
+
+def laconic(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "laconic", *map(str, words)]
     wide = os.environ | {"COLUMNS": "200", "TERMINAL_WIDTH": "200"}  # else messages are broken between words
     return subprocess.run(command, capture_output=True, text=True, env=wide, check=False)
 
@@ -45,27 +53,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def flower_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("flwr", reason="flwr is not installed: pip install 'laconic-fl[flower]'")
+    folder = tmp_path_factory.mktemp("flower") / "d"
+    made = init(folder, *OWN, "--address", "lab.example.org:8000", "--over", "flower")
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
 def test_each_machine_gets_what_it_needs_and_no_more(folder: Path) -> None:
     for node in ("node-000", "node-001"):
         names = {path.name for path in (folder / node).iterdir()}
-        assert names == {"ca.crt", "key", "node.toml", f"laconic-{node}.service"}
+        assert names == {"ca.crt", "cert.crt", "cert.key", "node.toml", f"laconic-{node}.service"}
     names = {path.name for path in (folder / "server").iterdir()}
-    assert names >= {"ca.crt", "server.crt", "server.key", "server.toml", "nodes"}
-    assert "ca.key" not in names
+    assert names == {"ca.crt", "cert.crt", "cert.key", "server.toml", "partition.json", "laconic-server.service"}
+    names = {path.name for path in (folder / "broker").iterdir()}
+    assert names == {"ca.crt", "cert.crt", "cert.key", "crl.pem", "acl", "mosquitto.conf", "laconic-broker.service"}
+    keys = [path.read_bytes() for path in folder.rglob("*.key")]
+    assert len(set(keys)) == len(keys)  # the server has none of a node's
     for path in folder.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_the_certificate_is_for_the_servers_name_and_signed_by_the_authority(folder: Path) -> None:
+def test_the_certificate_is_for_the_brokers_name_and_signed_by_the_authority(folder: Path) -> None:
     authority, server = (
-        x509.load_pem_x509_certificate((folder / name).read_bytes()) for name in ("ca.crt", "server/server.crt")
+        x509.load_pem_x509_certificate((folder / name).read_bytes()) for name in ("ca.crt", "broker/cert.crt")
     )
     server.verify_directly_issued_by(authority)
     names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["lab.example.org", "localhost"]
 
 
-def test_a_nodes_public_key_is_its_private_ones_and_no_others(folder: Path) -> None:
+def test_a_nodes_public_key_is_its_private_ones_and_no_others(flower_folder: Path) -> None:
+    folder = flower_folder
+    names = {path.name for path in (folder / "server").iterdir()}
+    assert names >= {"ca.crt", "server.crt", "server.key", "server.toml", "nodes"}
     keys = [load_ssh_private_key((folder / f"node-00{k}" / "key").read_bytes(), None) for k in (0, 1)]
     registered = [read_public_key(folder / "server" / "nodes" / f"00{k}.pub") for k in (0, 1)]
     own = [key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) for key in keys]
@@ -102,10 +125,13 @@ def test_of_examples_that_nodes_bring_the_server_knows_whose_they_are_and_no_mor
 def test_units_restart_for_ever_after_a_while(folder: Path) -> None:
     for unit in folder.glob("*/*.service"):
         text = unit.read_text()
-        assert "Restart=always\nRestartSec=15\n" in text
+        assert "Restart=always\nRestartSec=2\n" in text
         assert "StartLimitIntervalSec=0" in text
         assert "\nUMask=0077\n" in text
-        assert f"deploy {'server' if unit.parent.name == 'server' else 'node'} /opt/laconic/{unit.parent.name}" in text
+        name = unit.parent.name
+        starts = {"server": "deploy server /opt/laconic/server", "broker": "mosquitto -c mosquitto.conf"}
+        assert starts.get(name, f"deploy node /opt/laconic/{name}") in text
+    assert len([*folder.glob("*/*.service")]) == 4
 
 
 def test_shares_of_a_data_set_are_handed_out(tmp_path: Path) -> None:
@@ -125,8 +151,12 @@ def test_shares_of_a_data_set_are_handed_out(tmp_path: Path) -> None:
     ("words", "complaint"),
     [
         (["--address", "nowhere"], "write HOST:PORT"),
-        (["--nodes", "2"], "say also --shape"),
-        (["--nodes", "2", "--shape", "28x28", "--classes", "10"], "say also --shape"),
+        (["--nodes", "2"], "there is no --shape"),
+        (["--nodes", "2", "--shape", "28x28", "--classes", "10"], "--shape 28x28 has no whole numbers from 1 up"),
+        (["--nodes", "2", "--shape", "0", "--classes", "10"], "--shape 0 has no whole numbers from 1 up"),
+        (["--nodes", "2", "--shape", "28,28"], "--classes is missing"),
+        (["--nodes", "2", "--shape", "28,28", "--classes", "1"], "--classes 1 came"),
+        (["--over", "pigeon"], "mqtt or flower was expected"),
     ],
 )
 def test_a_mistake_is_refused_in_words(words: list[str], complaint: str, tmp_path: Path) -> None:
@@ -233,20 +263,24 @@ def test_of_finished_runs_a_node_keeps_the_last_states_and_of_runs_under_way_all
 
 STOPPED = """
 import os, signal, time
-from laconic.deploy import submit
-submit.carry_through = lambda *_: (os.kill(os.getpid(), signal.{name}), time.sleep(9))
+from laconic.deploy import watching
+watching.check_server = lambda server: None
+watching.watch_run = lambda *_: (os.kill(os.getpid(), signal.{name}), time.sleep(9))
 from laconic.cli import main
 main()
 """
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
-def test_a_signal_ends_the_watch_over_a_run_and_says_how_it_is_taken_up(name: str, code: int, tmp_path: Path) -> None:
-    write(tmp_path, Deployed("ab" * 16, str(tmp_path)))
-    command = [sys.executable, "-c", STOPPED.format(name=name), "deploy", "run", "server", "--out", str(tmp_path)]
+def test_a_signal_ends_the_watch_over_a_run_and_says_how_it_is_taken_up(
+    name: str, code: int, folder: Path, tmp_path: Path
+) -> None:
+    server = str(folder / "server")
+    write(tmp_path, Deployed("ab" * 16, server))
+    command = [sys.executable, "-c", STOPPED.format(name=name), "deploy", "run", server, "--out", str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == code, ended.stderr
-    again = f"Watch it again: laconic deploy run server --out {tmp_path}"
+    again = f"Watch it again: laconic deploy run {server} --out {tmp_path}"
     assert ended.stderr.splitlines()[-1] == f"stopped watching; the run goes on at its server.  {again}"
     assert (tmp_path / "events.log").read_text().endswith(f"no longer watched: {name}\n")
 
@@ -268,6 +302,67 @@ def test_a_folder_without_settings_is_refused_by_name(tmp_path: Path) -> None:
         read_settings(tmp_path, "node")
 
 
-def test_help_does_not_wait_for_flower() -> None:
-    code = "import sys, laconic.cli; sys.exit(any(name.split('.')[0] == 'flwr' for name in sys.modules))"
+def test_a_node_allows_what_its_owner_lists(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "node-000" / "node.toml").read_text()
+    assert '\nmethods = ["*"]\nmodels = ["*"]\n' in text
+    (tmp_path / "node.toml").write_text(text.replace('methods = ["*"]', 'methods = ["fed*", "rumour:Rumour"]'))
+    allowed = read_settings(tmp_path, "node")
+    experiment = tmp_path / "config.toml"
+    for name in ("fedtm", "rumour:Rumour"):
+        experiment.write_text(f'[method]\nname = "{name}"\n')
+        assert read_experiment(experiment, allowed.methods, allowed.models).method_name == name
+    experiment.write_text('[method]\nname = "clausepool"\n')
+    with pytest.raises(ConfigError, match=r'"clausepool" is not among the methods that this node allows: fed\*'):
+        read_experiment(experiment, allowed.methods, allowed.models)
+    experiment.write_text('[method]\nname = "fedavg"\n[method.training]\nmodel = "resnet-small"\n')
+    with pytest.raises(ConfigError, match='"resnet-small" is not among the models that this node allows: mlp'):
+        read_experiment(experiment, allowed.methods, ("mlp",))
+    (tmp_path / "node.toml").write_text(text.replace('methods = ["*"]', 'methods = "fedtm"'))
+    with pytest.raises(ConfigError, match="a list of names was expected"):
+        read_settings(tmp_path, "node")
+
+
+def test_a_node_may_make_its_own_key(folder: Path, tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+
+    def ask_for(name: str) -> subprocess.CompletedProcess[str]:
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+        (tmp_path / "own.csr").write_bytes(request.public_bytes(serialization.Encoding.PEM))
+        return laconic("deploy", "sign", folder, tmp_path / "own.csr")
+
+    for stranger in ("server", "002"):
+        refused = ask_for(stranger)
+        assert refused.returncode == 2
+        assert f"is for ['{stranger}']; one of 000 to 001 was expected" in refused.stderr
+    assert ask_for("001").returncode == 0
+    signed = x509.load_pem_x509_certificate((folder / "node-001" / "cert.crt").read_bytes())
+    assert signed.public_key() == key.public_key()
+    assert not (folder / "node-001" / "cert.key").exists()  # it is at the node alone
+
+
+def test_a_method_whose_messages_the_broker_would_not_let_pass_is_refused(tmp_path: Path) -> None:
+    assert init(tmp_path / "d", *OWN, "--largest", "1kB").returncode == 0
+    assert "\nmax_packet_size 1000\n" in (tmp_path / "d" / "broker" / "mosquitto.conf").read_text()
+    with pytest.raises(ConfigError, match=r"fedtm may send \d+ B at once, the broker takes 1000 B"):
+        begin(tmp_path / "d" / "server", read_config(None), tmp_path / "run", lambda line: None)
+
+
+def test_a_run_without_a_server_is_refused_at_once(folder: Path, tmp_path: Path) -> None:
+    for words in (["run", folder / "server", "--out", tmp_path / "run"], ["status", folder / "server"]):
+        refused = laconic("deploy", *words)
+        assert refused.returncode == 2
+        assert f"no server runs for {folder}/server.  Start it: laconic deploy server" in refused.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_real_nodes_are_no_fleet_of_laconic_run(tmp_path: Path) -> None:
+    refused = laconic("run", "--set", "fleet.name=mqtt", "--out", tmp_path / "run")
+    assert refused.returncode == 2
+    assert "reached through their server: laconic deploy run SERVER EXP.TOML, or laconic deploy try" in refused.stderr
+    assert not (tmp_path / "run" / "config.toml").exists()
+
+
+def test_help_does_not_wait_for_what_carries_messages() -> None:
+    code = "import sys, laconic.cli; sys.exit(any(name.split('.')[0] in ('flwr', 'paho') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

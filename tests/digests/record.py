@@ -29,18 +29,27 @@ OLD_KERNELS = {
 NETWORK = "method.training."
 # what a method does beyond its defaults, a run for each; the first word names it
 VARIANTS = {
-    "fedtm": [["median", "fleet.averaging=median"], ["patch", "method.patch=3"]],
+    "fedtm": [["median", "fleet.averaging=median"], ["patch", "method.patch=3"], ["fuzzy", "method.fuzzy=[3,8]"]],
+    "local-tm": [["fuzzy", "method.fuzzy=[3,8]", "method.patch=3"]],
+    "tpfl": [["fuzzy", "method.fuzzy=[3,8]"]],
     "cs-pfedtm": [
         ["bit", "method.similarity=bit", "method.reestimate_every=2", "method.gate=true"],
         ["samples", "method.donors=samples", "method.holders_only=true", "method.normaliser=sample"],
         ["budget", "budget=2kB", "method.keep_depth=true", "method.mask=false", "method.present_only=false"],
         ["fixed", "method.n_shared=4", "fleet.averaging=trimmed"],
         ["alone", "method.n_shared=0"],
+        ["fuzzy", "method.n_shared=4", "method.fuzzy=[3,8]"],
     ],
     "clausepool": [
         ["alone", "method.share=false"],
         ["drift", "method.refresh_every=1", "method.patience=1", "method.precision=coarse", "fleet.averaging=clipped"],
         ["budget", "budget=1500B"],
+        ["seeds", "method.n_seed=20", "method.own_seed=true", "method.precision=signs"],
+    ],
+    "seedhead": [
+        ["alone", "method.share=false"],
+        ["once", "method.one_shot=true"],
+        ["fine", "method.precision=fine", "fleet.averaging=clipped"],
     ],
     "fedavg": [
         ["int8", f"{NETWORK}up=int4", f"{NETWORK}down=int8", f"{NETWORK}statistics=local"],

@@ -18,7 +18,7 @@ def found() -> dict[str, object]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_states_ledger_and_records_are_those_recorded(case: str, found: dict[str, object]) -> None:
-    is_exact = METHODS[CASES[case][0]].family == "tsetlin"  # on any CPU
+    is_exact = METHODS[CASES[case][0]].family in ("tsetlin", "heads")  # on any CPU
     if not is_exact and found["probe"] != DIGESTS["probe"]:
         pytest.skip("floating-point kernels round otherwise here than where digests were recorded (not x86-64?)")
     assert found[case] == DIGESTS[case]

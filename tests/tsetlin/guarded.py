@@ -18,12 +18,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import naive_tm
 from laconic.tsetlin import (
+    Fuzzy,
     Shape,
     build,
     build_coalesced,
     class_sums,
     clause_counts,
+    clause_votes,
+    failing,
     fit,
+    fuzzy_inference,
+    fuzzy_kernels,
     geometry,
     inference,
     kernels,
@@ -51,7 +56,7 @@ def aligned(shape, dtype, *, make=np.zeros):
     return raw.view(dtype).reshape(shape)
 
 
-for module in (geometry, inference, kernels, machine, packing, windows):
+for module in (failing, fuzzy_inference, fuzzy_kernels, geometry, inference, kernels, machine, packing, windows):
     module.aligned = aligned
 
 SHAPES = [
@@ -67,9 +72,9 @@ SHAPES = [
 ]
 
 
-def try_shape(shape, seed, *, coalesced):
-    rng = np.random.default_rng(seed)
-    start = build_coalesced(shape, 3, 33, rng, threshold=20) if coalesced else build(shape, 3, 33, threshold=20)
+def try_shape(shape, seed, *, coalesced, fuzzy):
+    rng, settings = np.random.default_rng(seed), {"threshold": 20, "fuzzy": fuzzy}
+    start = build_coalesced(shape, 3, 33, rng, **settings) if coalesced else build(shape, 3, 33, **settings)
     # some literals at random, so that windows of all kinds occur from the first event on: narrow, wide, empty ones
     start.states[:, :, shape.literal_slots] = rng.choice(
         [125, 126, 128], (*start.states.shape[:2], shape.n_literals), p=[0.5, 0.4, 0.1]
@@ -82,10 +87,12 @@ def try_shape(shape, seed, *, coalesced):
     naive_tm.fit(twin, x, y, np.random.default_rng(seed), epochs=4)
     assert np.array_equal(start.states, twin.states), shape
     assert np.array_equal(class_sums(start, x), naive_tm.class_sums(start, x)), shape
+    assert np.array_equal(clause_votes(start, x), naive_tm.clause_votes(start, x)), shape
     assert np.array_equal(clause_counts(start, x), naive_tm.clause_counts(start, x)), shape
 
 
 for seed, shape in enumerate(SHAPES):
     for coalesced in (False, True):
-        print(shape, flush=True)
-        try_shape(shape, seed, coalesced=coalesced)
+        for fuzzy in (None, Fuzzy(failures=3, literals=8)):
+            print(shape, fuzzy, flush=True)
+            try_shape(shape, seed, coalesced=coalesced, fuzzy=fuzzy)

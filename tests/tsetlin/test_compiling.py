@@ -19,7 +19,8 @@ rng, machine = np.random.default_rng(0), build(Shape.flat(30), 2, 10, threshold=
 fit(machine, rng.random((40, 30)) < 0.5, rng.integers(0, 2, 40), rng, epochs=3)
 print(hashlib.sha256(machine.states.tobytes()).hexdigest())
 """
-ENTRIES = {"kernels", "inference", "packing"}  # modules with functions that Python calls
+# modules with functions that Python calls
+ENTRIES = {"kernels", "inference", "packing", "fuzzy_kernels", "fuzzy_inference"}
 
 
 class Copy:
@@ -69,7 +70,10 @@ def test_an_edit_to_a_file_of_kernels_that_is_no_entry_point_is_compiled_and_lea
     [
         *((module, ENTRIES) for module in ("kernels", "windows", "agenda", "evaluation", "feedback", "patches")),
         *((module, ENTRIES) for module in ("vectors", "geometry", "compiling")),
-        ("inference", {"inference"}),
+        ("inference", {"inference", "fuzzy_inference"}),
+        *((module, {"fuzzy_kernels", "fuzzy_inference"}) for module in ("counting", "failing")),
+        ("fuzzy_kernels", {"fuzzy_kernels"}),
+        ("fuzzy_inference", {"fuzzy_inference"}),
         ("packing", {"packing"}),
         ("rules", set()),
     ],

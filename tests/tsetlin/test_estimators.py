@@ -13,10 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from laconic.tsetlin import include_bits
+from laconic.tsetlin import Fuzzy, include_bits
 from laconic.tsetlin.estimators import CoalescedTsetlinClassifier, TsetlinClassifier
 
-BOTH = pytest.mark.parametrize("kind", [TsetlinClassifier, CoalescedTsetlinClassifier])
+KINDS = [TsetlinClassifier, CoalescedTsetlinClassifier]
+BOTH = pytest.mark.parametrize("kind", KINDS)
 IRIS, SPECIES = load_iris(return_X_y=True)
 NAMES = load_iris().target_names
 XOR = np.random.default_rng(0).integers(0, 2, (400, 6))
@@ -34,7 +35,10 @@ def small(kind: type, **settings: Any) -> Any:
     return kind(**{"n_clauses": 20, "epochs": 5, "random_state": 0, **settings})
 
 
-@parametrize_with_checks([small(TsetlinClassifier), small(CoalescedTsetlinClassifier)])
+FUZZY = Fuzzy(failures=3, literals=8)
+
+
+@parametrize_with_checks([small(kind, fuzzy=fuzzy) for kind in KINDS for fuzzy in (None, FUZZY)])
 def test_keeps_scikit_learns_conventions(estimator, check):
     check(estimator)
 
@@ -42,6 +46,42 @@ def test_keeps_scikit_learns_conventions(estimator, check):
 @BOTH
 def test_defaults_classify_iris_well(kind):
     assert cross_val_score(kind(random_state=0), IRIS, SPECIES, cv=5).mean() > 0.92
+
+
+@BOTH
+def test_ten_fuzzy_clauses_a_class_classify_iris_well(kind):
+    n_clauses = 10 if kind is TsetlinClassifier else 30
+    classifier = kind(n_clauses, fuzzy=Fuzzy(failures=4, literals=8), random_state=0)
+    assert cross_val_score(classifier, IRIS, SPECIES, cv=5).mean() > 0.92
+
+
+@BOTH
+def test_fuzzy_clauses_learn_images_and_are_read_as_rules(kind):
+    images, labels = digits()
+    n_clauses = 30 if kind is TsetlinClassifier else 300
+    classifier = small(kind, n_clauses=n_clauses, patch=(4, 4), fuzzy=FUZZY).fit(images[:400], labels[:400])
+    assert classifier.score(images[400:], labels[400:]) > 0.8
+    assert "on some patch: at least " in str(classifier.rules_[0])
+
+
+@BOTH
+def test_machines_are_balanced_unless_fuzzy_clauses_have_few_examples_a_class(kind):
+    few = slice(None, None, 3)  # 50 of three species
+    for fuzzy, chosen, balanced, expected in (
+        (None, few, None, True),
+        (FUZZY, few, None, False),
+        (FUZZY, slice(None), None, True),
+        (FUZZY, few, True, True),
+        (None, few, False, False),
+    ):
+        classifier = small(kind, fuzzy=fuzzy, balanced=balanced).fit(IRIS[chosen], SPECIES[chosen])
+        assert (classifier.machine_.rivalry is not None) == expected
+
+
+@BOTH
+def test_fuzzy_settings_that_are_none_are_refused(kind):
+    with pytest.raises(ValueError, match=r"fuzzy is 3; give Fuzzy\(failures, literals\)"):
+        small(kind, fuzzy=3).fit(IRIS, SPECIES)
 
 
 @BOTH
@@ -195,7 +235,7 @@ def test_bits_of_any_scikit_learn_transformer_are_named_by_it():
 def test_rules_of_many_samples_are_weighed_on_at_most_two_thousand():
     x = np.tile(XOR, (11, 1))
     classifier = small(TsetlinClassifier, epochs=1).fit(x, x[:, 0])
-    assert classifier._evidence.n_samples.sum() <= 2000
+    assert classifier._evidence.n_examples <= 2000
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import naive_tm
 from laconic.tsetlin import (
+    Fuzzy,
     Shape,
     balance,
     build,
@@ -21,6 +22,7 @@ from laconic.tsetlin import (
     class_sums,
     clause_counts,
     clause_outputs,
+    clause_votes,
     fit,
     literal_states,
 )
@@ -64,10 +66,11 @@ def train_both(machine, seed, n_samples, epochs):
         np.testing.assert_array_equal(machine.rivalry, twin.rivalry)
     np.testing.assert_array_equal(class_sums(machine, x), naive_tm.class_sums(machine, x))
     np.testing.assert_array_equal(clause_outputs(machine, x), naive_tm.clause_outputs(machine, x))
+    np.testing.assert_array_equal(clause_votes(machine, x), naive_tm.clause_votes(machine, x))
     np.testing.assert_array_equal(clause_counts(machine, x), naive_tm.clause_counts(machine, x))
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(
     shape=shapes(),
     n_classes=st.integers(1, 4),
@@ -77,13 +80,15 @@ def train_both(machine, seed, n_samples, epochs):
     boost=st.booleans(),
     coalesced=st.booleans(),
     balanced=st.booleans(),
+    fuzzy=st.none() | st.builds(Fuzzy, failures=st.integers(1, 30) | st.just(300), literals=st.integers(1, 40)),
     events_per_look=st.sampled_from([1, 40, 4096]),  # rivals are drawn anew after one epoch, two, never
     seed=st.integers(0, 2**32 - 1),
 )
 def test_kernels_equal_the_twin(
-    shape, n_classes, n_clauses, threshold, specificity, boost, coalesced, balanced, events_per_look, seed
+    shape, n_classes, n_clauses, threshold, specificity, boost, coalesced, balanced, fuzzy, events_per_look, seed
 ):
-    settings = {"threshold": threshold, "specificity": specificity, "boost": boost, "balanced": balanced}
+    options = {"boost": boost, "balanced": balanced, "fuzzy": fuzzy}
+    settings = {"threshold": threshold, "specificity": specificity} | options
     if coalesced:
         machine = build_coalesced(shape, n_classes, n_clauses, np.random.default_rng(seed), **settings)
     else:
@@ -110,8 +115,9 @@ def test_kernels_equal_the_twin(
     ],
     ids=lambda shape: f"{shape.height}x{shape.width}x{shape.layers}",
 )
-def test_kernels_equal_the_twin_at_full_size(shape):
-    assert_equal_to_twin(build(shape, 2, 3, threshold=10), seed=1, n_samples=2, epochs=1)
+@pytest.mark.parametrize("fuzzy", [None, Fuzzy(failures=260, literals=500)], ids=["classic", "fuzzy"])
+def test_kernels_equal_the_twin_at_full_size(shape, fuzzy):
+    assert_equal_to_twin(build(shape, 2, 3, threshold=10, fuzzy=fuzzy), seed=1, n_samples=2, epochs=1)
 
 
 @pytest.mark.parametrize("negatives", [[0, 2, 3], [2, 3, 2], [0, 1, 2, 3, 4]])
@@ -154,8 +160,15 @@ def test_masked_weights_regrow_with_their_sign():
     ],
     ids=["7x9", "40x33", "12x70"],
 )
-def test_long_training_keeps_windows_and_lists_exact(shape, n_clauses, epochs):
-    assert_equal_to_twin(build(shape, 2, n_clauses, threshold=15, specificity=3.0), seed=5, epochs=epochs)
+@pytest.mark.parametrize("fuzzy", [None, Fuzzy(failures=4, literals=9)], ids=["classic", "fuzzy"])
+def test_long_training_keeps_windows_and_lists_exact(shape, n_clauses, epochs, fuzzy):
+    machine = build(shape, 2, n_clauses, threshold=15, specificity=3.0, fuzzy=fuzzy)
+    assert_equal_to_twin(machine, seed=5, epochs=epochs)
+
+
+def test_a_machine_of_more_clauses_than_a_program_holds_equals_the_twin():
+    machine = build(Shape.flat(9), 3, 1500, threshold=15, fuzzy=Fuzzy(failures=3, literals=4))
+    assert_equal_to_twin(machine, seed=5, n_samples=3, epochs=2)
 
 
 def test_long_epochs_of_a_balanced_machine_equal_the_twin():
@@ -173,11 +186,12 @@ for shape in (Shape.flat(90), Shape.image(20, 24, 2, patch=(4, 3), levels=2), Sh
         build(shape, 3, 41, threshold=30),
         build(shape, 3, 41, threshold=30, balanced=True),
         build_coalesced(shape, 3, 41, rng, threshold=30, boost=False),
+        build(shape, 3, 41, threshold=30, fuzzy=Fuzzy(failures=6, literals=12)),
     ):
         x = rng.random((30, shape.height, shape.width, shape.layers)) < 0.5
         x = np.sort(x.reshape(*x.shape[:3], -1, shape.levels), axis=-1)[..., ::-1].reshape(x.shape)
         fit(machine, x, rng.integers(0, 3, 30), np.random.default_rng(1), epochs=5)
-        for array in (machine.states, machine.weights, class_sums(machine, x)):
+        for array in (machine.states, machine.weights, class_sums(machine, x), clause_votes(machine, x)):
             digest.update(np.ascontiguousarray(array).tobytes())
 print(digest.hexdigest())
 """

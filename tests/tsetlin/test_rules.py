@@ -6,7 +6,7 @@ import numpy as np
 
 from laconic.tsetlin import Machine, Shape, build, build_coalesced, load_include_bits
 from laconic.tsetlin.booleanize import Bit
-from laconic.tsetlin.rules import Evidence, Flag, Rule, read_rules
+from laconic.tsetlin.rules import Evidence, Flag, Rule, read_rules, votes_by_class
 
 PETAL = [Bit("petal length", t) for t in (1.5, 2.45, 4.9)] + [Bit("petal width", t) for t in (0.8, 1.75)]
 
@@ -22,9 +22,9 @@ def set_clauses(machine: Machine, clauses: dict[tuple[int, int], list[int]]) -> 
 
 
 def read(machine: Machine, bits: list[Bit], labels: tuple[str, ...] = ("setosa", "versicolor")) -> list[Rule]:
-    n_banks, n_clauses = machine.states.shape[:2]
-    fired = np.tile(np.array([1, 3])[:, None, None], (1, n_banks, n_clauses))
-    return read_rules(machine, labels, bits, Evidence(fired, np.array([4, 4])))
+    """As if each clause had fired on one of four examples of the first class, and on three of four of the second."""
+    outputs = np.tile(np.array([1, 0, 0, 0, 1, 1, 1, 0], np.bool_)[:, None, None], (1, *machine.states.shape[:2]))
+    return read_rules(machine, labels, bits, Evidence.count(outputs, np.repeat([0, 1], 4), votes_by_class(machine)))
 
 
 def texts(machine: Machine, bits: list[Bit]) -> list[str]:
@@ -79,9 +79,22 @@ def test_a_coalesced_clause_lists_its_votes_strongest_first():
 
 def test_a_rule_that_never_fires_has_no_precision():
     machine = set_clauses(build(Shape.flat(5), 2, 2), {(0, 0): [3]})
-    (rule,) = read_rules(machine, ["a", "b"], PETAL, Evidence(np.zeros((2, 2, 2), np.int64), np.array([4, 4])))
+    never = np.zeros((2, 2), np.int64)
+    (rule,) = read_rules(machine, ["a", "b"], PETAL, Evidence(never, never, 8))
     assert rule.support == 0
     assert isnan(rule.precision)
+
+
+def test_without_evidence_a_rule_claims_none():
+    machine = set_clauses(build(Shape.flat(5), 2, 2), {(0, 0): [3]})
+    assert str(*read_rules(machine, ["a", "b"], PETAL, None)) == "IF petal width > 0.8 THEN a (weight 1)"
+
+
+def test_votes_may_come_from_elsewhere_and_speak_of_several_classes():
+    machine = set_clauses(build(Shape.flat(5), 1, 2), {(0, 0): [3], (0, 1): [~3]})
+    votes = np.array([[[0.5, -1.25, 0], [0, 0, 0]]])
+    (rule,) = read_rules(machine, ["a", "b", "c"], PETAL, None, votes=votes)
+    assert str(rule) == "IF petal width > 0.8 THEN b -1.25, a +0.5"
 
 
 def test_a_convolutional_rule_names_the_rows_and_columns_its_patch_may_cover():
@@ -103,8 +116,10 @@ def test_a_convolutional_rule_names_the_rows_and_columns_its_patch_may_cover():
     ]
 
 
-def test_evidence_counts_the_fired_samples_of_each_class():
+def test_evidence_counts_how_often_a_clause_fired_and_was_right():
     outputs = np.array([[[1, 0]], [[1, 1]], [[0, 1]]], np.bool_)
-    evidence = Evidence.count(outputs, np.array([0, 2, 2]), 3)
-    assert evidence.fired[:, 0].tolist() == [[1, 0], [0, 0], [1, 2]]
-    assert evidence.n_samples.tolist() == [1, 0, 2]
+    votes = np.array([[[0, 3, -5], [1, 0, 2]]])  # the first speaks against the last class, the second for it
+    evidence = Evidence.count(outputs, np.array([0, 2, 2]), votes)
+    assert evidence.fired.tolist() == [[2, 2]]
+    assert evidence.right.tolist() == [[1, 2]]
+    assert evidence.n_examples == 3

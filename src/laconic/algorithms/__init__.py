@@ -1,5 +1,5 @@
-"""The methods that there are: each file in tsetlin/ and networks/ with a class that says `name = ...`; nothing else
-lists them. Methods from elsewhere are found by an entry point of the group `laconic.methods`, or by their class:
+"""The methods that there are: each file in tsetlin/, heads/ and networks/ with a class that says `name = ...`; nothing
+else lists them. Methods from elsewhere are found by an entry point of the group `laconic.methods`, or by their class:
 `package.module:Class`, where modules in the working folder are found too.
 
 What a method says of itself stands in the docstring of its file, a word and a text each: paper, round, merge, sent.
@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from laconic.algorithm import Algorithm
 
 GROUP = "laconic.methods"
-EXTRAS = {"tsetlin": "", "networks": "nn"}  # family -> what to install beside the core: pip install "laconic-fl[extra]"
+EXTRAS = {
+    "tsetlin": "",
+    "heads": "",
+    "networks": "nn",
+}  # family -> what to install beside the core: pip install "laconic-fl[extra]"
 OTHER = "other"  # family of methods from elsewhere
 
 
 @dataclass(frozen=True)
 class Method:
     name: str
-    family: str  # tsetlin, networks or other
+    family: str  # tsetlin, heads, networks or other
     where: str  # module:Class
     summary: str
     paper: str

@@ -30,10 +30,13 @@ class Job:
     n_classes: int = 10
     threshold: int = 1000
     specificity: float = 5.0
+    fuzzy: tuple[int, int] | None = None  # failures and literals of fuzzy clauses
+    classic: str = ""  # what engines without fuzzy clauses do in its place: another job on the same data
 
     def spec(self) -> dict[str, Any]:
         """What a worker must know, ready for JSON."""
-        return {name: value for name, value in asdict(self).items() if name not in ("title", "dataset", "rule")}
+        unsent = ("title", "dataset", "rule", "classic")
+        return {name: value for name, value in asdict(self).items() if name not in unsent}
 
 
 NETWORK_JOBS = ("fedavg", "fedpurin")  # of laconic bench networks: methods
@@ -54,6 +57,19 @@ JOBS = {
         patch=(3, 3),
         epochs=2,
         levels=8,
+    ),
+    "F": Job(
+        "as C, 20 fuzzy clauses; peers do C",
+        "fashion_mnist",
+        "above",
+        n_train=6000,
+        n_test=2000,
+        n_clauses=20,
+        patch=None,
+        epochs=30,
+        specificity=50.0,
+        fuzzy=(25, 50),
+        classic="C",
     ),
     "coalesced": Job(
         "as A, 2,000 shared clauses", "fashion_mnist", "adaptive", 6000, 2000, 2000, (5, 5), 3, coalesced=True

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-VERSIONS = {"pyTsetlinMachineParallel": "0.2.1", "pyTsetlinMachine": "0.6.6", "tmu": "0.8.3"}
+VERSIONS = {"pyTsetlinMachineParallel": "0.2.1", "pyTsetlinMachine": "0.6.6", "tmu": "0.8.3", "green-tsetlin": "1.1.0"}
 WITH_COALESCED = ("tmu",)
+FLAT_ONLY = ("green-tsetlin",)
 
 
 def find_python() -> str:

@@ -166,7 +166,8 @@ def take_turns(job: Job, workers: Mapping[str, Worker], seeds: int, say: Callabl
 
 def select_peers(job: Job, against: Sequence[str]) -> list[str]:
     """Those of `against` that have such a machine."""
-    return [peer for peer in against if not job.coalesced or peer in peers.WITH_COALESCED]
+    able = [peer for peer in against if not job.coalesced or peer in peers.WITH_COALESCED]
+    return [peer for peer in able if job.patch is None or peer not in peers.FLAT_ONLY]
 
 
 def run(
@@ -181,7 +182,9 @@ def run(
         say(f"job {name}: {job.title}; {', '.join(engines)} in turns on {threads} thread(s)")
         with tempfile.TemporaryDirectory(prefix="laconic-bench-") as folder, ExitStack() as stack:
             data = Path(folder) / "data.npz"
-            order = {"spec": job.spec() | {"threads": threads}, "example": write_data(job, data)}
+            example, shared = write_data(job, data), {"threads": threads}
+            order = {"spec": job.spec() | shared, "example": example}
+            classic = order | {"spec": JOBS[job.classic or name].spec() | shared}
             with Worker(OURS, ours, threads, Path(folder) / "compile.log") as compiler:
                 # In a process that then ends, since a compiler's memory is not the engine's.
                 compile_seconds = compiler.ask("warm_up", **order)["seconds"]
@@ -189,7 +192,7 @@ def run(
             for engine in engines:
                 worker = Worker(engine, pythons[engine], threads, Path(folder) / f"{engine}.log")
                 workers[engine] = stack.enter_context(worker)
-                worker.ask("warm_up", **order)
+                worker.ask("warm_up", **(order if engine == OURS else classic))
                 worker.ask("load", path=str(data))
             tallies = take_turns(job, workers, seeds, say)
         others = {peer: tally for peer, tally in tallies.items() if peer != OURS}

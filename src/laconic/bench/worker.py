@@ -21,6 +21,7 @@ import numpy as np
 
 # Passes are added up to this: one pass of a fast engine is too short to time, and the first after a long wait is slow.
 MIN_SECONDS = 1.0
+BYTEWISE = ("laconic", "green-tsetlin")
 Engine = tuple[Callable[[Any, Any], None], Callable[[Any], Any]]  # fit for all epochs, predict labels
 Build = Callable[[dict[str, Any], "tuple[int, ...]", int], Engine]  # from the job's spec, an example's shape and a seed
 
@@ -35,6 +36,8 @@ def load_laconic() -> Build:
         else:
             shape = tsetlin.Shape.flat(*example)
         options = {"threshold": spec["threshold"], "specificity": spec["specificity"], "boost": True, "balanced": True}
+        if spec["fuzzy"]:
+            options |= {"fuzzy": tsetlin.Fuzzy(*spec["fuzzy"]), "balanced": False}
         size = shape, spec["n_classes"], spec["n_clauses"]
         machine = (
             tsetlin.build_coalesced(*size, rng, **options) if spec["coalesced"] else tsetlin.build(*size, **options)
@@ -96,11 +99,50 @@ def load_tmu() -> Build:
     return build
 
 
+def load_green_tsetlin() -> Build:
+    green = importlib.import_module("green_tsetlin")
+
+    def build(spec: dict[str, Any], example: tuple[int, ...], seed: int) -> Engine:
+        n_classes = spec["n_classes"]
+        machine = green.TsetlinMachine(
+            n_literals=example[0],
+            n_clauses=spec["n_clauses"] * n_classes,  # all its machines are coalesced
+            n_classes=n_classes,
+            s=spec["specificity"],
+            threshold=spec["threshold"],
+            boost_true_positives=True,
+        )
+
+        def fit(x: Any, y: Any) -> None:
+            trainer = green.Trainer(
+                machine,
+                seed=seed,
+                n_jobs=spec["threads"],
+                n_epochs=spec["epochs"],
+                early_exit_acc=2.0,  # never
+                load_best_state=False,
+                progress_bar=False,
+                copy_training_data=False,
+            )
+            trainer.set_train_data(x, y)
+            trainer.set_eval_data(x[:1], y[:1])  # it evaluates every epoch
+            trainer.train()
+
+        def predict(x: Any) -> Any:
+            predictor = machine.get_predictor()  # twice as fast, one by one, as its trainer is on all at once
+            return np.array([predictor.predict(row) for row in x])
+
+        return fit, predict
+
+    return build
+
+
 LOADERS: dict[str, Callable[[], Build]] = {
     "laconic": load_laconic,
     "pyTsetlinMachineParallel": lambda: load_py_tsetlin_machine("pyTsetlinMachineParallel"),
     "pyTsetlinMachine": lambda: load_py_tsetlin_machine("pyTsetlinMachine"),
     "tmu": load_tmu,
+    "green-tsetlin": load_green_tsetlin,
 }
 
 
@@ -126,7 +168,7 @@ class Bench:
     """One engine on one job: `warm_up` and `load` once, then `train` turn by turn and `predict`."""
 
     def __init__(self, engine: str) -> None:
-        self.dtype = np.uint8 if engine == "laconic" else np.uint32  # what each engine works on without a conversion
+        self.dtype = np.uint8 if engine in BYTEWISE else np.uint32  # what each engine works on without a conversion
         self.build = LOADERS[engine]()
         self.imported_mb = restart_peak()
 

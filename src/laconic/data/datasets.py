@@ -1,20 +1,22 @@
 """Data sets by name or file, as arrays checked once; nothing is downloaded unless asked for."""
 
+import json
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from laconic.columns import Column, Origin, encode_rows
 from laconic.data.files import MissingFiles
 from laconic.data.known import ARRAYS, EMBEDDED, KNOWN, data_folder, find
 from laconic.data.known import download as fetch_known  # `load` has a flag of that name
-from laconic.data.readers import every_fourth
+from laconic.data.reading import pick_test
 from laconic.files import put_in_place
 
 __all__ = ["KNOWN", "Dataset", "from_arrays", "load"]
@@ -35,6 +37,8 @@ class Dataset:
     booleanize: str  # how a Tsetlin Machine reads it unless told otherwise, e.g. "threshold:75", "quantile:4", "none"
     groups: dict[str, tuple[NDArray[Any], NDArray[Any]]]  # column, e.g. "speaker" -> its values in train and in test
     features: tuple[str, ...] = ()  # names of the columns of a table, where they have any
+    columns: tuple[Column, ...] = ()  # of a table that holds text or lacks values: how its numbers are to be read
+    notes: tuple[str, ...] = ()  # what is odd about it
 
 
 def load(name: str, folder: Path | None = None, *, download: bool = False) -> Dataset:
@@ -45,7 +49,7 @@ def load(name: str, folder: Path | None = None, *, download: bool = False) -> Da
     """
     base, is_split, column = name.rpartition("@")
     if is_split and not column.endswith(".npz"):
-        return _split_groups(load(base, folder, download=download), column)
+        return split_groups(load(base, folder, download=download), column)
     if name.endswith(".npz"):
         return from_arrays(Path(name).stem, _read_npz(Path(name).expanduser()))
     folder = data_folder(folder)
@@ -70,13 +74,14 @@ def load(name: str, folder: Path | None = None, *, download: bool = False) -> Da
 def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = "") -> Dataset:
     """Of x_train, y_train, x_test, y_test and optionally COLUMN_train, COLUMN_test (groups), classes and features.
 
-    The last two are names.
+    The last two are names; a table that holds text or lacks values has columns too, see `to_arrays`.
     """
     found = {key: np.asarray(value) for key, value in arrays.items()}
     if lacking := [key for key in ARRAYS if key not in found]:
         raise ValueError(f"{name} has no {', '.join(lacking)}; there are {', '.join(sorted(found)) or 'no arrays'}")
+    tabular = _read_columns(name, found)
     for split in ("train", "test"):
-        _check_examples(name, f"x_{split}", found[f"x_{split}"])
+        _check_examples(name, f"x_{split}", found[f"x_{split}"], tabular)
     x_train, x_test = found["x_train"], found["x_test"]
     if x_train.shape[1:] != x_test.shape[1:]:
         raise ValueError(f"{name}: examples are {x_train.shape[1:]} in x_train and {x_test.shape[1:]} in x_test")
@@ -87,30 +92,55 @@ def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = ""
     y_train, y_test, classes = _number_labels(name, found)
     groups = {column: (found[f"{column}_train"].ravel(), found[f"{column}_test"].ravel()) for column in columns}
     features = _read_features(name, found, x_train)
-    rule = booleanize or _choose_booleanizer(name, x_train)
-    return Dataset(name, x_train, y_train, x_test, y_test, classes, rule, groups, features)
+    rule = booleanize or ("quantile:4" if tabular else _choose_booleanizer(name, x_train))
+    return Dataset(name, x_train, y_train, x_test, y_test, classes, rule, groups, features, tabular)
 
 
-def _split_groups(dataset: Dataset, column: str) -> Dataset:
+def to_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
+    """What from_arrays takes, to be kept in an .npz."""
+    arrays: dict[str, NDArray[Any]] = {key: getattr(dataset, key) for key in ARRAYS}
+    arrays |= {"classes": np.array(dataset.classes), "features": np.array(dataset.features, np.str_)}
+    if dataset.columns:
+        arrays["columns"] = write_columns(dataset.columns)
+    for column, (train, test) in dataset.groups.items():
+        arrays |= {f"{column}_train": train, f"{column}_test": test}
+    return arrays
+
+
+def split_groups(dataset: Dataset, column: str) -> Dataset:
     """Train and test pooled and parted anew, so that whoever has training examples, if not too few, is tested."""
     columns = {"label": (dataset.y_train, dataset.y_test)} | dataset.groups
     if column not in columns:
         raise ValueError(f"{dataset.name} has no column {column}; there are: {', '.join(columns)}")
-    is_test = every_fourth(np.concatenate(columns[column]))
+    is_test = pick_test(np.concatenate(columns[column]))
     pools = {"x": (dataset.x_train, dataset.x_test), "y": (dataset.y_train, dataset.y_test), **dataset.groups}
-    arrays = {"classes": np.array(dataset.classes), "features": np.array(dataset.features, np.str_)}
+    arrays = {key: kept for key, kept in to_arrays(dataset).items() if key in ("classes", "features", "columns")}
     for key, halves in pools.items():
         pool = np.concatenate(halves)
         arrays |= {f"{key}_train": pool[~is_test], f"{key}_test": pool[is_test]}
     return from_arrays(f"{dataset.name}@{column}", arrays, dataset.booleanize)
 
 
-def _check_examples(name: str, key: str, x: NDArray[Any]) -> None:
+def write_columns(columns: Sequence[Column]) -> NDArray[np.str_]:
+    return np.array([json.dumps(asdict(column)) for column in columns])
+
+
+def _read_columns(name: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[Column, ...]:
+    try:
+        told = [json.loads(each) for each in arrays.get("columns", np.array([], np.str_)).ravel().tolist()]
+        return tuple(Column(each["name"], tuple(each["values"]), bool(each["may_lack"])) for each in told)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{name}: columns are not as laconic writes them ({error}); make the file anew") from error
+
+
+def _check_examples(name: str, key: str, x: NDArray[Any], columns: Sequence[Column]) -> None:
     if x.dtype.kind not in "buif":
         raise ValueError(f"{name}: {key} is of dtype {x.dtype}; give Booleans, integers or floats")
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"{name}: {key} is of shape {x.shape}; give at least one example, [n, ...]")
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
+    if columns:
+        encode_rows(x, columns, Origin(f"{key} of {name}"))
+    elif x.dtype.kind == "f" and not np.isfinite(x).all():
         n_bad = np.count_nonzero(~np.isfinite(x).reshape(len(x), -1).all(axis=1))
         raise ValueError(f"{name}: {key} holds NaN or infinity in {n_bad} of {len(x)} examples; fill in or drop them")
 

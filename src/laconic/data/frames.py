@@ -1,90 +1,88 @@
-"""Data at hand as a data set: arrays, or a frame with a column of labels and, maybe, one that says who owns a row."""
+"""Frames as a data set, of pandas, polars or any other library whose frames have columns by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.datasets import Dataset, from_arrays
-from laconic.data.known import ARRAYS
-from laconic.data.readers import every_fourth
+from laconic.columns import Origin, fit_column, read_cells
+from laconic.data.datasets import Dataset, from_arrays, write_columns
+from laconic.data.reading import Reading, pick_test
 
-OWNER = "client"  # what the column of owners is called, where it has no name
-
-
-def from_memory(data: Any, *, label: str | None = None, group: str | None = None, name: str = "data") -> Dataset:
-    """data: a frame, (x, y), (x, y, owners), or a mapping of x_train, y_train, x_test and y_test.
-
-    Of what comes without a test set, every fourth row of each owner, or else of each class, becomes one.
-    """
-    if hasattr(data, "columns"):
-        return _split(name, *_read_frame(data, label, group))
-    if isinstance(data, Mapping):
-        return from_arrays(name, data)
-    if isinstance(data, tuple) and len(data) in (2, 3):
-        x, y, *owners = (np.asarray(part) for part in data)
-        return _split(name, {"x": x, "y": y} | ({group or OWNER: owners[0]} if owners else {}), ())
-    raise ValueError(
-        f"data is a {type(data).__name__}; give the name or path of a data set, a frame with label=, (x, y), "
-        f"(x, y, owners), or a mapping of {', '.join(ARRAYS)}"
-    )
+Parts = Sequence[tuple[Any, Origin]]  # a table, and a second one if the test has its own
 
 
-def _read_frame(frame: Any, label: str | None, group: str | None) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
-    columns = [str(column) for column in frame.columns]
-    for role, column in {"label": label, "group": group}.items():
-        if (column is None and role == "label") or (column is not None and column not in columns):
-            raise ValueError(f"{role} is {column!r}; name a column of the frame: {', '.join(columns)}")
-    features = tuple(column for column in columns if column not in (label, group))
-    if not features:
-        raise ValueError(f"the frame has no column beside {label} and {group}; there is nothing to learn from")
-    x = np.stack([_read_column(frame, column) for column in features], axis=1)
-    table = {"x": x, "y": _read_names(frame, str(label))}
-    return table | ({} if group is None else {group: _read_names(frame, group)}), features
+def from_frames(name: str, parts: Parts, reading: Reading) -> Dataset:
+    for frame, origin in parts:
+        check_names(list(frame.columns), reading, origin)
+    label, group = reading.label, reading.group
+    names = {"y": read_names(label, parts)} | ({group: read_names(group, parts)} if group else {})
+    if len(parts) > 1:
+        is_test = np.repeat([False, True], [len(frame) for frame, _ in parts])
+    else:
+        is_test = pick_test(names[group or "y"], reading.share)
+    features = reading.features or tuple(each for each in parts[0][0].columns if each not in (label, group))
+    arrays, notes = read_features(parts, features, is_test)
+    for key, column in names.items():
+        arrays |= {f"{key}_train": column[~is_test], f"{key}_test": column[is_test]}
+    return replace(from_arrays(name, arrays), notes=notes)
 
 
-def _read_column(frame: Any, column: str) -> NDArray[np.float64]:
-    values = np.asarray(frame[column])
-    if values.dtype.kind not in "buif":
-        raise ValueError(f"column {column} holds {values.dtype}, numbers were expected; encode it or leave it out")
-    numbers = values.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise ValueError(f"column {column} has no number in row {row}; fill it in or drop the row")
-    return numbers
+def read_features(
+    parts: Parts, names: Sequence[str], is_test: NDArray[np.bool_]
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    """Arrays of a data set, and what is odd about columns."""
+    rows = {"x_train": ~is_test, "x_test": is_test}
+    # column by column in memory, as they are filled and read again
+    x = {half: np.empty((int(mine.sum()), len(names)), np.float64, order="F") for half, mine in rows.items()}
+    fitted = []
+    for k, name in enumerate(names):
+        column, numbers, odd = fit_column(name, [(frame[name], origin) for frame, origin in parts])
+        together = np.concatenate(numbers)
+        for half, mine in rows.items():
+            x[half][:, k] = together[mine]
+        fitted.append((column, odd))
+    arrays: dict[str, NDArray[Any]] = {**x, "features": np.array(names)}
+    columns = [column for column, _ in fitted]
+    if any(column.values or column.may_lack for column in columns):
+        arrays["columns"] = write_columns(columns)
+    elif all(np.isin(half, (0, 1)).all() for half in x.values()):
+        arrays |= {half: bits.astype(np.uint8) for half, bits in x.items()}
+    return arrays, tuple(odd for _, odd in fitted if odd)
 
 
-def _read_names(frame: Any, column: str) -> NDArray[Any]:
-    """Whole numbers or text."""
-    values = np.asarray(frame[column])
-    if values.dtype.kind == "O":
-        if missing := [row for row, value in enumerate(values.tolist()) if not isinstance(value, str)]:
-            came = values[missing[0]]
-            raise ValueError(f"column {column} holds {came!r} in row {missing[0]}, text was expected in all or none")
-        return values.astype(np.str_)
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(f"column {column} has no value in row {int(np.flatnonzero(~np.isfinite(values))[0])}")
-    return values
+def check_names(columns: Sequence[str], reading: Reading, origin: Origin) -> None:
+    there = f"columns of {origin.name} are {', '.join(map(str, columns))}"
+    if not reading.label:
+        raise ValueError(f"data.label is empty; which column is to be predicted? {there}")
+    for key, names in {"label": [reading.label], "group": [reading.group], "features": reading.features}.items():
+        if lacking := [name for name in names if name and name not in columns]:
+            raise ValueError(f"data.{key}: there is no column {', '.join(lacking)}; {there}")
+    if reading.group in ("x", "y"):
+        raise ValueError(f"data.group = {reading.group!r} means something else here; rename that column")
+    if reading.label == reading.group or {reading.label, reading.group} & {*reading.features}:
+        raise ValueError("data.label, data.group and data.features must be different columns")
+    if not {*columns} - {reading.label, reading.group}:
+        raise ValueError(f"there is no column beside {reading.label} and {reading.group} to learn from; {there}")
 
 
-def _split(name: str, table: dict[str, NDArray[Any]], features: tuple[str, ...]) -> Dataset:
-    lengths = {key: len(column) for key, column in table.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"rows do not match: {', '.join(f'{key} has {n}' for key, n in lengths.items())}")
-    owners = [key for key in table if key not in ("x", "y")]
-    is_test = every_fourth(table[owners[0] if owners else "y"])
-    halves = {f"{key}_{half}": column[rows] for key, column in table.items() for half, rows in
-              (("train", ~is_test), ("test", is_test))}  # fmt: skip
-    return from_arrays(name, halves | ({"features": np.array(features)} if features else {}))
-
-
-def to_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
-    """What from_arrays takes, to be kept in an .npz."""
-    arrays: dict[str, NDArray[Any]] = {key: getattr(dataset, key) for key in ARRAYS}
-    arrays |= {"classes": np.array(dataset.classes), "features": np.array(dataset.features, np.str_)}
-    for column, (train, test) in dataset.groups.items():
-        arrays |= {f"{column}_train": train, f"{column}_test": test}
-    return arrays
+def read_names(column: str, parts: Parts) -> NDArray[Any]:
+    """[row] whole numbers or text, one in each."""
+    found = []
+    for frame, origin in parts:
+        cells = read_cells(column, frame[column], origin)
+        # NaN is not itself either
+        is_odd = [cell is None for cell in cells] if isinstance(cells, list) else cells != np.rint(cells)
+        if True in is_odd:
+            row = int(np.argmax(is_odd))
+            raise origin.error(
+                column, row, cells[row], "a name or a whole number was expected: fill it in or drop the row"
+            )
+        found.append(np.array(cells, np.str_ if isinstance(cells, list) else np.int64))
+    if len({part.dtype.kind for part in found}) > 1:
+        raise ValueError(f"column {column} is text in one of the tables and numbers in the other; make them alike")
+    return np.concatenate(found)

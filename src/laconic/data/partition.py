@@ -5,6 +5,7 @@ import hashlib
 import io
 import math
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -34,11 +35,11 @@ _STREAM = 0xDA7A  # keeps these draws apart from all others made from the same s
 class Partitioning:
     """How examples are dealt out; part of the [data] section."""
 
-    partition: str = "dirichlet"  # iid, dirichlet, dirichlet-equal or -sampled, shards, windows, quantity or natural
+    partition: str = ""  # iid, dirichlet, dirichlet-equal or -sampled, shards, windows, quantity or natural
     clients: int = -1  # how many; with natural the so many largest, 0 = all; -1: 10, with natural all
     alpha: float = 0.1  # the dirichlets, quantity: small = clients differ more (0.01 to 1), 100 = hardly
     labels: int = 2  # shards, windows: labels per client (1 to 20)
-    group: str = ""  # natural: which column, e.g. "speaker"
+    group: str = ""  # the column that says who owns a row, e.g. "speaker"; natural has a client for each
     validation: float = 0.1  # share of a client's training examples set aside, label by label; 0 = none
     min_samples: int = -1  # fewest training examples of a client, before any are set aside; -1: 10, with natural 2
     drift_round: int = 0  # from this round on clients have other shares, drawn anew; 0 = never
@@ -46,6 +47,8 @@ class Partitioning:
     test_samples: int = 100  # dirichlet-sampled: a client's test examples
 
     def __post_init__(self) -> None:
+        if not self.partition:  # nothing was said
+            object.__setattr__(self, "partition", "natural" if self.group else "dirichlet")
         if self.partition not in PARTITIONS:
             closest = difflib.get_close_matches(self.partition, PARTITIONS, n=1)
             hint = f" Did you mean {closest[0]}?" if closest else ""
@@ -70,6 +73,11 @@ class Partitioning:
             raise ValueError(f"data.labels = {self.labels} must be >= 1: labels per client (2 typical).")
         if is_natural and not self.group:
             raise ValueError('data.group is empty; natural needs a column of the data set, e.g. group = "speaker".')
+        if self.group and not is_natural:
+            raise ValueError(
+                f"data.group = {self.group!r} says who owns a row, data.partition = {self.partition!r} deals rows out "
+                "otherwise; leave one of them out."
+            )
         if not 0 <= self.validation < 1:
             raise ValueError(
                 f"data.validation = {self.validation} must be from 0 to below 1: the share of a client's training "
@@ -255,7 +263,8 @@ def _split_by_group(dataset: Dataset, settings: Partitioning) -> tuple[list[Indi
     if settings.group not in dataset.groups:
         raise ValueError(
             f"data.group = {settings.group!r} is no column of {dataset.name}; "
-            f"there are: {', '.join(dataset.groups) or 'none'}."
+            f"there are: {', '.join(dataset.groups) or 'none'}. A .csv has it as a column, an .npz as two arrays, "
+            f"{settings.group}_train and {settings.group}_test, with the owner of each example."
         )
     in_train, in_test = dataset.groups[settings.group]
     values, sizes = np.unique(in_train, return_counts=True)
@@ -275,6 +284,34 @@ def _split_by_group(dataset: Dataset, settings: Partitioning) -> tuple[list[Indi
             f'data. Use data.name = "{dataset.name}@{settings.group}", which parts the examples of each.'
         )
     return parts[0], parts[1]
+
+
+def tell_left_out(dataset: Dataset, settings: Partitioning, shares: Partition) -> tuple[str, ...]:
+    """Of owners and rows that have no part in a natural partition, what people should know."""
+    if settings.partition != "natural":
+        return ()
+    (in_train, in_test), column = dataset.groups[settings.group], settings.group
+    clients = {*in_train[np.concatenate([np.append(share.train, share.val) for share in shares.shares])].tolist()}
+    left, strangers = ({*values.tolist()} - clients for values in (in_train, in_test))
+    untested = clients - {*in_test.tolist()}
+    why = (
+        f"the {settings.clients} largest were asked for"
+        if settings.clients
+        else f"data.min_samples = {settings.min_samples}"
+    )
+    n_left, n_unknown = int(np.isin(in_train, [*left]).sum()), int(np.isin(in_test, [*strangers]).sum())
+    told = {
+        f"{len(left)} of {len(left) + len(clients)} values of {column} have no part, with {n_left} rows to learn from "
+        f"({why}): ": left,
+        f"{n_unknown} test rows are of a {column} that is no client, and are left out: ": strangers,
+        f"{len(untested)} clients have no test rows, and are not tested: ": untested,
+    }
+    return tuple(words + name_some(who) for words, who in told.items() if who)
+
+
+def name_some(who: Collection[Any], most: int = 5) -> str:
+    names = sorted(map(str, who))
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _find_owner(names: NDArray[Any], column: NDArray[Any]) -> NDArray[np.int64]:

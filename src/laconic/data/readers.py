@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.files import MissingFiles, collect, walk
+from laconic.data.reading import pick_test
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -22,18 +23,8 @@ def read_digits(_home: Path) -> Arrays:
 
     digits = load_digits()
     x, y = digits.images.astype(np.uint8), digits.target
-    is_test = every_fourth(y)
+    is_test = pick_test(y)
     return {"x_train": x[~is_test], "y_train": y[~is_test], "x_test": x[is_test], "y_test": y[is_test]}
-
-
-def every_fourth(groups: NDArray[Any]) -> NDArray[np.bool_]:
-    """True for the 4th, 8th, ... member of each group: a split that no change of random streams can move."""
-    order = np.argsort(groups, kind="stable")
-    _, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
-    place = np.arange(len(groups)) - np.repeat(starts, sizes)
-    chosen = np.empty(len(groups), np.bool_)
-    chosen[order] = place % 4 == 3
-    return chosen
 
 
 def read_mnist(home: Path) -> Arrays:

@@ -14,7 +14,12 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from laconic.deploy.folders import PRIVATE, clear_finished, read_examples, read_experiment, read_settings
+from laconic.deploy.allowed import read_experiment
+from laconic.deploy.examples import read_examples
+from laconic.deploy.runs import clear_finished, count_attempt
+from laconic.deploy.settings import read_settings
+from laconic.deploy.thresholds import find_task, make_bits
+from laconic.deploy.units import PRIVATE
 from laconic.files import lock, write_atomically
 from laconic.fleets.flower import FlowerFleet, Post, answer
 from laconic.fleets.host import Home
@@ -35,10 +40,9 @@ def serve(grid: Grid, context: Context) -> None:
     folder, server = (Path(str(context.run_config[name])) for name in ("folder", "server"))
     with lock(folder, LOCK_SECONDS):  # one that lost its SuperLink may still be about
         verify(folder)
-        attempts = folder / "attempts.json"
-        attempt = 1 + (json.loads(attempts.read_text("utf-8")) if attempts.exists() else 0)
-        write_atomically(attempts, json.dumps(attempt).encode())
-        config, task = read_config(folder / "config.toml"), read_settings(server, "server").task
+        attempt = count_attempt(folder)
+        config = read_config(folder / "config.toml")
+        task = find_task(read_settings(server, "server").task, config.data.booleanize)
         nodes = {int(k): n for k, n in json.loads((folder / "nodes.json").read_text("utf-8")).items()}
         post = Post(
             grid,
@@ -77,12 +81,11 @@ def step(letter: Message, context: Context) -> Message:
     if not (states / "config.toml").exists():  # for the run's whole life, and for the node's owner to see
         clear_finished(folder / "runs", str(context.run_config.get("finished", "")).split())
         write_atomically(states / "config.toml", str(context.run_config["experiment"]).encode())
-    config = read_experiment(states / "config.toml")
-    own = read_examples(folder / settings.data, settings.task)
+    config = read_experiment(states / "config.toml", settings.methods, settings.models)
+    own = make_bits(read_examples(folder / settings.data, settings.task), config.data.booleanize, None)
     source = ClientData(((0, {settings.client: own}),))
-    home = Home(
-        config.method, settings.task, source, config.seed, tested=config.data.tested, renews=config.renew_statistics
-    )
+    task = find_task(settings.task, config.data.booleanize)
+    home = Home(config.method, task, source, config.seed, tested=config.data.tested, renews=config.renew_statistics)
     # a budget is kept by the method's own messages; there is no room for more
     return answer(letter, home, settings.client, states, sends_notes=settings.notes and not config.budget)
 

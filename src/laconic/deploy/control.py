@@ -16,8 +16,8 @@ from flwr.supercore.fab import Fab
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
 from laconic import __version__
-from laconic.deploy.folders import read_settings
 from laconic.deploy.keys import read_public_key
+from laconic.deploy.settings import read_settings
 
 PROJECT = f"""\
 [project]

@@ -1,21 +1,19 @@
-"""Flower's processes on this machine: started, watched, and started again after a while when they end."""
+"""Flower's processes on this machine."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 
-from laconic.deploy.folders import PRIVATE, RESTART_SECONDS, read_settings
+from laconic.deploy.folders import FLOWER_RESTART_SECONDS
+from laconic.deploy.keeper import POLL_SECONDS, Keeper, keep, stopping
+from laconic.deploy.settings import read_settings
 
-POLL_SECONDS = 0.5
 GIVING_UP = b"SSL/TLS handshake error detected"
 # Nothing is sent to Flower's makers, nothing is looked up there, and nothing is installed when a run starts.
 QUIET = {
@@ -39,55 +37,21 @@ def spare_loopback() -> dict[str, str]:
     return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(filter(None, [spared, "127.0.0.1", "localhost"])))
 
 
-class Keeper:
-    """One process, kept alive."""
-
+class FlowerKeeper(Keeper):
     def __init__(self, name: str, folder: Path, make_command: Callable[[], list[str]], say: Callable[[str], None]):
-        self.name, self.folder, self._make_command, self._say = name, folder.resolve(), make_command, say
-        self._process: subprocess.Popen[bytes] | None = None
-        self._next_start, self._n_read = 0.0, 0
-
-    def look_after(self) -> bool:
-        """Whether it has just been started."""
-        if self._process is not None:
-            code = self._process.poll()
-            if code is None and not self._has_given_up():
-                return False
-            self.stop()
-            self._next_start = time.monotonic() + RESTART_SECONDS
-            fate = "gave up" if code is None else f"ended with exit code {code}"
-            self._say(f"{self.name} {fate}; again in {RESTART_SECONDS} s (see {self._log})")
-        if time.monotonic() < self._next_start:
-            return False
-        environment = make_environment(self.folder)
-        with self._log.open("ab") as log:
-            self._n_read = log.tell()
-            self._process = subprocess.Popen(
-                self._make_command(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, umask=PRIVATE,
-            )  # fmt: skip
-        self._say(f"{self.name} started, process {self._process.pid}")
-        return True
-
-    def stop(self) -> None:
-        """It and all that it started."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+        folder = folder.resolve()
+        log, environment = folder / "flower.log", make_environment(folder)
+        super().__init__(name, log, make_command, say, FLOWER_RESTART_SECONDS, environment)
+        self._n_read = log.stat().st_size if log.exists() else 0
 
     def _has_given_up(self) -> bool:
         """A SuperNode that meets a broken handshake says so, and then stays without doing anything."""
-        with self._log.open("rb") as log:
+        with self.log.open("rb") as log:
             log.seek(self._n_read)
             news = log.read()
-        self._n_read += max(0, len(news) - len(GIVING_UP))  # it may be half written
-        return GIVING_UP in news
-
-    @property
-    def _log(self) -> Path:
-        return self.folder / "flower.log"
+        has_given_up = GIVING_UP in news
+        self._n_read += len(news) if has_given_up else max(0, len(news) - len(GIVING_UP))  # it may be half written
+        return has_given_up
 
 
 def keep_server(folder: Path, say: Callable[[str], None]) -> None:
@@ -111,7 +75,7 @@ def keep_server(folder: Path, say: Callable[[str], None]) -> None:
                 is_registered = True
                 say(f"{n_nodes} nodes are registered; listening on {host}:{settings.port}")
 
-    keeper = Keeper("SuperLink", folder, lambda: command, say)
+    keeper = FlowerKeeper("SuperLink", folder, lambda: command, say)
     with stopping([keeper]):
         while True:
             if keeper.look_after():
@@ -122,12 +86,7 @@ def keep_server(folder: Path, say: Callable[[str], None]) -> None:
 
 def keep_nodes(folders: Sequence[Path], say: Callable[[str], None]) -> None:
     """A SuperNode for each folder. Ends with SIGTERM or Ctrl-C."""
-    keepers = [Keeper(folder.resolve().name, folder, node_command(folder), say) for folder in folders]
-    with stopping(keepers):
-        while True:
-            for keeper in keepers:
-                keeper.look_after()
-            time.sleep(POLL_SECONDS)
+    keep([FlowerKeeper(folder.resolve().name, folder, node_command(folder), say) for folder in folders])
 
 
 def node_command(folder: Path) -> Callable[[], list[str]]:
@@ -142,21 +101,3 @@ def node_command(folder: Path) -> Callable[[], list[str]]:
         return [*command, "--node-config", f'folder="{folder}"']
 
     return make
-
-
-@contextlib.contextmanager
-def stopping(keepers: Sequence[Keeper]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end what is inside, and the processes with it."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        for keeper in keepers:
-            keeper.stop()

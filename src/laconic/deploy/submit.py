@@ -1,48 +1,23 @@
-"""Runs on a deployment: submitted, watched, and submitted again when the SuperLink lost them."""
+"""Runs over Flower: submitted, watched, and submitted again when the SuperLink lost them."""
 
 from __future__ import annotations
 
 import json
 import time
-import tomllib
-import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laconic.deploy.control import UNREACHABLE, Control
-from laconic.deploy.folders import check_named, read_settings
-from laconic.files import make_folder, remove, write_atomically
-from laconic.records import Deployed, Failure, Partition, Summary, read, read_rounds, write
-from laconic.runs.budget import keep_budget
-from laconic.runs.config import Config, write_config
-from laconic.runs.record import describe_environment
+from laconic.deploy.runs import list_finished, show_rows
+from laconic.files import remove, write_atomically
+from laconic.records import Deployed, Failure, Summary, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from laconic.runs.run import Watch
 
-BEGUN = "begun"  # in the server's folder: a file for each run, with the path of its folder
-MOST_FINISHED = 50  # runs that nodes are told of
 POLL_SECONDS = 3.0
 MOST_TRIALS = 4  # without a new round between them; more are no accident
 OWN_ERRORS = ("OverBudget", "ValueError", "TypeError", "ConfigError")  # which another trial would only meet again
-
-
-def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]) -> None:
-    """The folder of a new run, as laconic run makes it."""
-    check_named(tomllib.loads(write_config(config))["method"])
-    task = read_settings(server, "server").task
-    config.method.check_task(task)
-    config = keep_budget(config, task, say)
-    make_folder(folder)
-    write(folder, describe_environment())
-    write(folder, read(server, Partition))
-    deployed = Deployed(uuid.uuid4().hex, str(server.resolve()))
-    write(folder, deployed)
-    write_atomically(server / BEGUN / deployed.run, str(folder.resolve()).encode())
-    write_atomically(folder / "config.toml", write_config(config).encode())
 
 
 def carry_through(folder: Path, watch: Watch, wait_seconds: float) -> Summary:
@@ -92,13 +67,6 @@ def submit(server: Path, run: str, folder: Path, wait_seconds: float) -> int:
             time.sleep(POLL_SECONDS)
 
 
-def list_finished(server: Path) -> list[str]:
-    """The last runs on this server that are done, so that nobody will ask a node for their states again."""
-    begun = sorted((server / BEGUN).glob("*"), key=lambda path: path.stat().st_mtime)
-    done = [path.name for path in begun if (Path(path.read_text("utf-8")) / Summary.file).exists()]
-    return done[-MOST_FINISHED:]
-
-
 def has_ended(server: Path, run_id: int, watch: Watch) -> bool:
     try:
         with Control(server) as control:
@@ -110,14 +78,3 @@ def has_ended(server: Path, run_id: int, watch: Watch) -> bool:
     elif found.status.startswith("finished"):
         watch.said(f"run {run_id} is {found.status} {found.details}".rstrip())
     return found is None or found.status.startswith("finished")
-
-
-def show_rows(folder: Path, watch: Watch) -> Iterator[int]:
-    """The last round shown, again and again."""
-    last = -1
-    while True:
-        for row in read_rounds(folder):
-            if row.round > last:
-                watch.finished_round(row, 0.0)
-                last = row.round
-        yield last

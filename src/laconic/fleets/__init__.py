@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from laconic.fleets.host import Home
 
 FLEETS = {"local": "LocalFleet", "process": "ProcessFleet", "ray": "RayFleet"}
+REMOTE = {"mqtt": "MqttFleet"}  # of real nodes, which deploy/ puts together: they are reached by an address
 
 
 def load_fleet(name: str) -> "type[BaseFleet]":
-    """Imports a fleet of FLEETS; what it needs beside the core is the extra of its name."""
-    found: type[BaseFleet] = getattr(import_module(f"laconic.fleets.{name}"), FLEETS[name])
+    """Imports a fleet of FLEETS or REMOTE; what it needs beside the core is the extra of its name."""
+    found: type[BaseFleet] = getattr(import_module(f"laconic.fleets.{name}"), (FLEETS | REMOTE)[name])
     return found
 
 

@@ -60,9 +60,10 @@ class BaseFleet(ABC):
         """A new round: who takes part, fresh streams, an empty ledger."""
         self.round, self._call = round, 0
         self.rng = stream(self.home.seed, SERVER, round)
-        n_sampled = max(1, int(self.conditions.participation * len(self.everyone) + 0.5))
-        chosen = stream(self.home.seed, SAMPLE, round).choice(len(self.everyone), n_sampled, replace=False)
-        self.sampled: Sequence[ClientId] = sorted(map(int, chosen))
+        candidates = self._list_candidates()
+        n_sampled = min(max(1, int(self.conditions.participation * len(self.everyone) + 0.5)), len(candidates))
+        chosen = stream(self.home.seed, SAMPLE, round).choice(len(candidates), n_sampled, replace=False)
+        self.sampled: Sequence[ClientId] = sorted(candidates[number] for number in chosen)
         self.ledger = Ledger()
         self.notes: dict[str, float] = {}
         self.pair_notes: dict[str, tuple[list[ClientId], NDArray[np.float64]]] = {}
@@ -219,6 +220,10 @@ class BaseFleet(ABC):
     def close(self) -> None: ...
 
     # ------------------------------------------------------------ pieces
+    def _list_candidates(self) -> Sequence[ClientId]:
+        """Of whom some are sampled for a round."""
+        return self.everyone
+
     def _step(self, step: Callable[..., Any]) -> Step:
         owner = getattr(step, "__self__", None)
         if owner != self.home.algorithm:

@@ -16,22 +16,19 @@ from flwr.app import ConfigRecord, RecordDict
 from flwr.app import Message as Letter
 from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
-from threadpoolctl import threadpool_limits
 
 from laconic.algorithm import ClientId
-from laconic.fleets.base import BaseFleet, Conditions
+from laconic.fleets.base import Conditions
+from laconic.fleets.frames import check_score
 from laconic.fleets.host import Home, Reply, Request, Score
 from laconic.fleets.node import Node, Stage
-from laconic.fleets.notes import write_notes
-from laconic.fleets.session import ServerEnd
+from laconic.fleets.remote import RemoteFleet, evaluate, perform
 from laconic.wire import Encoded, WireError
-from laconic.wire.message import MOST_COUNT
 
 RECORD = "laconic"
 POLL_SECONDS = 0.5
 SENDINGS = 3  # of a message that is answered by an error
 RETURN_SECONDS = 240.0  # for a node that died to be back: Flower holds its place for a minute
-MOST_FURTHER, MOST_NAME = 20, 40  # predictions that a client is also tested on; characters of the name of one
 
 
 @dataclass(frozen=True)
@@ -59,16 +56,15 @@ class Scales:
         self.n_letters, self.up_bytes = self.n_letters + 1, self.up_bytes + weigh(answer)
 
 
-class FlowerFleet(BaseFleet):
+class FlowerFleet(RemoteFleet):
     def __init__(
         self, home: Home, conditions: Conditions, on_progress: Callable[[str, int, int], None], post: Post
     ) -> None:
         if missing := sorted(set(range(home.task.n_clients)) - post.nodes.keys()):
             raise ValueError(f"no node is registered for clients {missing}; there are to be {home.task.n_clients}")
         super().__init__(home, conditions, on_progress)
-        self.post, self._settled = post, -1
+        self.post = post
         self._away: set[ClientId] = set()  # not asked again before their nodes are back
-        self._limits = threadpool_limits(1)  # the server's sums must not depend on cores
 
     def _perform(self, requests: Sequence[Request]) -> Generator[Reply]:
         asked = {request.client: request for request in requests}
@@ -76,30 +72,14 @@ class FlowerFleet(BaseFleet):
             try:
                 yield read_reply(asked[client], record)
             except ValueError as error:
-                self._refuse_letter(client, asked[client].step, error)
-                self._ends.put(client, ServerEnd())  # it may hold less than we think: begin anew
+                self._refuse_reply(client, asked[client].step, error)
 
     def _evaluate(self, clients: Sequence[ClientId], round: int) -> Generator[Score]:
         for client, record in self._exchange("evaluate", {client: {"client": client} for client in clients}):
             try:
                 yield read_score(client, record)
             except ValueError as error:
-                self._refuse_letter(client, "evaluate", error)
-
-    def _save_clients(self, round: int) -> dict[int, str]:
-        return {}  # they are safe where they are
-
-    def _settle_clients(self, round: int) -> None:
-        self._settled = round
-
-    def _open_clients(self, files: dict[int, str], round: int) -> None:
-        self._settled = round
-
-    def close(self) -> None:
-        self._limits.restore_original_limits()
-
-    def _refuse_letter(self, client: ClientId, step: str, error: ValueError) -> None:
-        self.refused.append(f"round {self.round}, client {client}: reply to {step} refused ({error})")
+                self._refuse_answer(client, "evaluate", error)
 
     def _exchange(
         self, kind: str, contents: Mapping[ClientId, dict[str, Any]]
@@ -149,7 +129,7 @@ class FlowerFleet(BaseFleet):
                 elif isinstance(record := answer.content.get(RECORD), ConfigRecord):
                     yield addressee, record
                 else:
-                    self._refuse_letter(addressee, kind, ValueError(f"no record called {RECORD} in it"))
+                    self._refuse_answer(addressee, kind, ValueError(f"no record called {RECORD} in it"))
             time.sleep(POLL_SECONDS)
 
     def _await_anyone(self, clients: set[ClientId], deadline: float) -> None:
@@ -199,8 +179,8 @@ def read_request(record: Mapping[str, Any]) -> tuple[Request, Stage]:
     return request, Stage(record["attempt"], record["settled"])
 
 
-def write_reply(request: Request, reply: Reply, notes: bytes) -> dict[str, Any]:
-    content = {"round": request.round, "call": request.call, "data": reply.encoded.data}
+def write_reply(request: Request, data: bytes, notes: bytes) -> dict[str, Any]:
+    content = {"round": request.round, "call": request.call, "data": data}
     return content | ({"notes": notes} if notes else {})
 
 
@@ -227,14 +207,9 @@ def read_score(client: ClientId, record: Mapping[str, Any]) -> Score:
     if "error" in record:
         raise ValueError(f"the node says: {record['error']!s:.300}")
     n_test, n_correct, names, also = (record.get(key, []) for key in ("n_test", "n_correct", "names", "also"))
-    if not isinstance(names, list) or not isinstance(also, list) or not len(names) == len(also) <= MOST_FURTHER:
-        raise ValueError(f"at most {MOST_FURTHER} names and as many numbers were expected for further predictions")
-    if not all(isinstance(name, str) and name.isidentifier() and len(name) <= MOST_NAME for name in names):
-        raise ValueError("a further prediction has no name of letters, digits and _")
-    for right in (n_correct, *also):
-        if not isinstance(n_test, int) or not isinstance(right, int) or not 0 <= right <= n_test <= MOST_COUNT:
-            raise ValueError(f"{right} right of {n_test} test examples; whole numbers up to {MOST_COUNT} were expected")
-    return Score(client, n_test, n_correct, tuple(zip(names, also, strict=True)))
+    if not isinstance(names, list) or not isinstance(also, list) or len(names) != len(also):
+        raise ValueError("as many numbers as names were expected for further predictions")
+    return check_score(Score(client, n_test, n_correct, tuple(zip(names, also, strict=True))))
 
 
 # ---------------------------------------------------------------- a node's half
@@ -249,16 +224,12 @@ def answer(letter: Letter, home: Home, client: ClientId, folder: Path, *, sends_
         if record["client"] != client:
             raise ValueError(f"this is the node of client {client}, not of {record['client']!r}")
         node = Node(home, client, folder)
-        with threadpool_limits(1):  # nor must a client's
-            if letter.metadata.message_type == "evaluate":
-                stage = Stage(record["attempt"], record["settled"])
-                content = write_score(node.evaluate(record["round"], stage))
-            else:
-                request, stage = read_request(record)
-                reply = node.perform(request, stage)
-                noted = reply.notes if sends_notes else {}
-                notes = write_notes(noted, home.algorithm.client_notes, home.task.n_classes)
-                content = write_reply(request, reply, notes)
+        if letter.metadata.message_type == "evaluate":
+            stage = Stage(record["attempt"], record["settled"])
+            content = write_score(evaluate(node, record["round"], stage))
+        else:
+            request, stage = read_request(record)
+            content = write_reply(request, *perform(node, request, stage, sends_notes=sends_notes))
     except (ValueError, WireError) as error:
         content = {"error": str(error)}
     return Letter(RecordDict({RECORD: ConfigRecord(content)}), reply_to=letter)

@@ -54,6 +54,10 @@ class Node:
         self._catch_up(stage)
         return self._open(self._places()).evaluate(self.client, round)
 
+    def read_state(self) -> Any:
+        """The client's, after its last step."""
+        return self._open(self._places()).state(self.client)
+
     # ------------------------------------------------------------ files
     def _catch_up(self, stage: Stage) -> None:
         """A newer start goes back to its checkpoint; states that nobody can go back to are removed."""

@@ -74,9 +74,7 @@ class ClauseHeads(PersonalModel):
     log_shares: linear.Matrix  # [held class] of the client's examples
 
     def scores(self, x: NDArray[np.uint8]) -> Scores:
-        votes = np.full((len(x), len(self.holds)), -np.inf)
-        votes[:, self.holds] = self.logits(x)
-        return votes
+        return linear.spread(self.logits(x), self.holds)
 
     def logits(self, x: NDArray[np.uint8]) -> linear.Matrix:
         """[example, held class]"""

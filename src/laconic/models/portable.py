@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.columns import encode_rows
 from laconic.models.base import PersonalModel
 from laconic.models.preprocessing import Preprocessing
+from laconic.tsetlin.rules import Evidence
+
+Evidences = dict[str, Evidence]  # by the part of a model that the clauses are of
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,17 @@ class PortableModel:
     model: PersonalModel
     preprocessing: Preprocessing
     about: About
+    evidence: Evidences | None = None  # how its clauses fared on training examples
 
     def read(self, rows: Any) -> NDArray[Any]:
         """Raw rows as the model takes them; a frame's columns are taken by name."""
-        x = check_rows(rows, self.about.input_shape, self.about.features)
-        return turn(self.preprocessing.transform(x), self.about.turns)
+        return turn(self.preprocessing.transform(self.encode(rows)), self.about.turns)
+
+    def encode(self, rows: Any) -> NDArray[Any]:
+        """Raw rows as numbers: of text its place among its column's values, NaN where there is nothing."""
+        if columns := self.preprocessing.text_columns:
+            return encode_rows(rows, columns)
+        return check_rows(rows, self.about.input_shape, self.about.features)
 
 
 def turn(x: NDArray[Any], turns: int) -> NDArray[Any]:

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, make_dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.columns import Column
+from laconic.models.inputs import Preprocessing as Preprocessing  # they are looked for here
+from laconic.models.inputs import Rows as Rows
+from laconic.models.table import TableBits, TableValues
 from laconic.tsetlin import booleanize
 from laconic.tsetlin.booleanize import Bit
 from laconic.tsetlin.rules import Flag
 
-Rows = NDArray[Any]  # [example, ...] as the data set has them
 PEAKS = (1, 16, 255)  # largest values that pixels may be meant to have
-
-
-@dataclass(frozen=True)
-class Preprocessing(ABC):
-    kind: ClassVar[str]
-
-    @property
-    def levels(self) -> int:
-        """Bits only: layers come in runs of so many nested thermometer levels."""
-        return 1
-
-    @property
-    def peak(self) -> float:
-        """Values only: the largest that a pixel may have; 0: they have no scale of their own."""
-        return 0.0
-
-    @abstractmethod
-    def transform(self, rows: Rows) -> NDArray[Any]: ...
-
-    def describe(self, name: str, column: int = 0) -> list[Bit]:
-        """What the bits of a column or channel of that name say, in their order."""
-        raise ValueError(f"{type(self).__name__} makes numbers, not bits; there is nothing to describe")
 
 
 @dataclass(frozen=True)
@@ -212,9 +193,81 @@ class Pixels(Preprocessing):
         return rows.astype(np.uint8, copy=False)
 
 
-KINDS: dict[str, type[Preprocessing]] = {
-    cls.kind: cls for cls in (Unchanged, Threshold, Adaptive, Thermometer, Quantiles, PlaceQuantiles, Centred, Pixels)
+@dataclass(frozen=True)
+class Bytes(Preprocessing):
+    """Values on 256 levels, for a bank of features: pixels fill them, others have mean 128 and spread 32."""
+
+    kind = "bytes"
+
+    n_layers: int  # of an image, or columns of a table
+    pixels: Pixels | None  # one of these
+    centred: Centred | None
+    table: TableValues | None = None
+
+    @classmethod
+    def fit(cls, rows: Rows) -> Self:
+        n_layers = 1 if rows.ndim == 3 else rows.shape[-1]
+        is_pixels = rows.dtype == np.uint8
+        return cls(n_layers, Pixels.fit(rows) if is_pixels else None, None if is_pixels else Centred.fit(rows))
+
+    @property
+    def text_columns(self) -> tuple[Column, ...]:
+        return self.table.columns if self.table else ()
+
+    def transform(self, rows: Rows) -> NDArray[np.uint8]:
+        if self.pixels is not None:
+            return self.pixels.transform(rows) * np.uint8(255 // int(self.pixels.largest))
+        centred = self.centred or self.table
+        assert centred is not None
+        levels: NDArray[np.uint8] = np.rint(128 + 32 * centred.transform(rows)).clip(0, 255).astype(np.uint8)
+        return levels
+
+
+@dataclass(frozen=True, eq=False)
+class BitsAndBytes(Preprocessing):
+    """Both side by side; a kind for each rule of bits, see BESIDE."""
+
+    bits: Any
+    values: Bytes
+
+    @property
+    def levels(self) -> int:
+        return int(self.bits.levels)
+
+    @property
+    def byte_layers(self) -> int:
+        return self.values.n_layers
+
+    @property
+    def text_columns(self) -> tuple[Column, ...]:
+        return self.values.text_columns
+
+    def transform(self, rows: Rows) -> NDArray[np.uint8]:
+        both = self.bits.transform(rows), self.values.transform(rows)
+        return np.concatenate([x[..., None] if x.ndim == 3 else x for x in both], axis=-1)
+
+    def describe(self, name: str, column: int = 0) -> list[Bit]:
+        described: list[Bit] = self.bits.describe(name, column)
+        return described
+
+
+BIT_KINDS: tuple[type[Preprocessing], ...] = (
+    *(Unchanged, Threshold, Adaptive, Thermometer, Quantiles, PlaceQuantiles, TableBits),
+)
+# a class each, so that a file is read by annotations alone
+BESIDE: dict[type[Preprocessing], type[BitsAndBytes]] = {
+    cls: make_dataclass(
+        f"{cls.__name__}AndBytes",
+        [("bits", cls), ("values", Bytes)],
+        bases=(BitsAndBytes,),
+        namespace={"kind": f"{cls.kind}+bytes"},
+        frozen=True,
+        eq=False,
+    )
+    for cls in BIT_KINDS
 }
+ALL_KINDS: list[type[Preprocessing]] = [*BIT_KINDS, Centred, Pixels, TableValues, Bytes, *BESIDE.values()]
+KINDS = {cls.kind: cls for cls in ALL_KINDS}
 BIT_RULES = ("none", "threshold", "adaptive", "thermometer", "quantile")
 
 
@@ -239,16 +292,38 @@ def from_transformer(given: Any) -> Preprocessing:
     )
 
 
-def fit_bits(rule: str, rows: Rows) -> Preprocessing:
-    """rule: a name of BIT_RULES and its numbers, thermometer:8:255, say."""
+def fit_bits(rule: str, rows: Rows, columns: Sequence[Column] = ()) -> Preprocessing:
+    """rule: a name of BIT_RULES and its numbers, thermometer:8:255, say. columns: of a table with text or gaps."""
     name, *numbers = rule.split(":")
     if name not in BIT_RULES:
         raise KeyError(name)
+    if columns:
+        if name != "quantile":
+            raise ValueError("a table with text or empty cells came, which quantile:4 and the like can read")
+        return TableBits.fit(columns, rows, *map(float, numbers))
     kind: Any = PlaceQuantiles if name == "quantile" and rows.ndim > 2 else KINDS[name]
     fitted: Preprocessing = kind.fit(rows, *map(float, numbers))
     return fitted
 
 
-def fit_values(rows: Rows) -> Preprocessing:
-    """Bytes stay bytes, other values are centred."""
+def fit_bytes(rows: Rows, columns: Sequence[Column] = ()) -> Bytes:
+    """columns: of a table with text or gaps."""
+    if not columns:
+        return Bytes.fit(rows)
+    table = TableValues.fit(columns, rows)
+    return Bytes(table.transform(rows[:1]).shape[1], None, None, table)
+
+
+def put_beside(bits: Preprocessing, values: Bytes) -> BitsAndBytes:
+    return BESIDE[type(bits)](bits, values)
+
+
+def fit_values(rows: Rows, columns: Sequence[Column] = ()) -> Preprocessing:
+    """Bytes stay bytes, other values are centred. columns: of a table with text or gaps."""
+    if columns:
+        return TableValues.fit(columns, rows)
     return Pixels.fit(rows) if rows.dtype == np.uint8 else Centred.fit(rows)
+
+
+def name_columns(features: Sequence[str], n_columns: int) -> list[str]:
+    return list(features) or [f"x{k}" for k in range(n_columns)]

@@ -31,6 +31,10 @@ class HalfReLU(nn.Module):
         halved: Tensor = Halve.apply(x, self.slope)  # type: ignore[no-untyped-call]
         return halved
 
+    def as_plain_layers(self) -> nn.Module:
+        """The same numbers from torch's own layers."""
+        return nn.Sequential(nn.LeakyReLU(self.slope) if self.slope else nn.ReLU(), nn.MaxPool2d(2))
+
 
 class Halve(torch.autograd.Function):
     @staticmethod

@@ -193,13 +193,7 @@ class Live:
         return features, logits
 
     def as_tensor(self, x: NDArray[Any]) -> Tensor:
-        """Examples as the module takes them."""
-        tensor = torch.from_numpy(readable(x)).float()
-        if self.spec.peak:
-            tensor = tensor * ((1 - self.spec.floor) / self.spec.peak) + self.spec.floor
-        if len(self.spec.input_shape) == 1:
-            return tensor
-        return tensor.unsqueeze(1) if len(self.spec.input_shape) == 2 else tensor.permute(0, 3, 1, 2)
+        return arrange(torch.from_numpy(readable(x)), self.spec)
 
     def only(self, part: str) -> slice:
         """Where "all", the "body" or the "head" lies among the weights; what is not in it is frozen from now on."""
@@ -228,6 +222,16 @@ class Live:
                 parameter = parameters[piece.name]
                 mine.copy_(parameter.data)
                 parameter.data, parameter.grad = mine, view(self.gradient, piece)
+
+
+def arrange(x: Tensor, spec: Spec) -> Tensor:
+    """Examples as a module takes them."""
+    values = x.float()
+    if spec.peak:
+        values = values * ((1 - spec.floor) / spec.peak) + spec.floor
+    if len(spec.input_shape) == 1:
+        return values
+    return values.unsqueeze(1) if len(spec.input_shape) == 2 else values.permute(0, 3, 1, 2)
 
 
 def start_by_fan_out(module: nn.Module) -> None:

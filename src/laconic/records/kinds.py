@@ -146,7 +146,20 @@ class Letters:
     up_bytes: Count
 
 
-# cut back together when a run goes on from a checkpoint; letters are not, for what was sent was sent
+@dataclass(frozen=True)
+class Sockets:
+    """What a real node's connection took, TLS and all, since it last told: messages, connecting, or staying so."""
+
+    file: ClassVar[str] = "sockets.jsonl"
+
+    round: Count
+    client: Count
+    kind: Literal["exchange", "connect", "idle"]
+    up_bytes: Count
+    down_bytes: Count
+
+
+# cut back together when a run goes on from a checkpoint; letters and sockets are not, for what was sent was sent
 LINES = (Round, ClientScore, Pairs, Matrix, Traffic, Times)
 
 
@@ -228,6 +241,8 @@ class Deployed:
 
     run: str  # hexadecimal digits, which name its folder at the nodes
     server: str  # path of the server's folder
+    wait_seconds: Amount = 600.0  # for a node that is there to reply
+    absent_seconds: Amount = 60.0  # for a node that has left to return
 
 
 @dataclass(frozen=True)
@@ -255,6 +270,12 @@ class Summary:
     paper_upload_bytes: Amount
     paper_download_bytes: Amount
     seconds: Amount
+    # of all real nodes, connecting included, as they told; None: there were none, or nobody counted
+    socket_upload_bytes: Count | None = None
+    socket_download_bytes: Count | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        shown = asdict(self)
+        if self.socket_upload_bytes is None:
+            del shown["socket_upload_bytes"], shown["socket_download_bytes"]
+        return shown

@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Template
 
 from laconic.files import write_atomically
+from laconic.pages import read_style, show_section
 from laconic.records import find_runs
 from laconic.report import matrices, panels, plots
 from laconic.report.notes import SIMILARITY, SPLIT
@@ -86,13 +87,8 @@ def build_page(runs: Sequence[Run]) -> str:
         figures=json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=assets.joinpath("page.css").read_text("utf-8"),
+        style=read_style(),
     )
-
-
-def show_section(name: str, title: str, body: str) -> str:
-    heading = f'<h2 id="{name}-title">{escape(title)}</h2>'
-    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{body}</section>'
 
 
 def describe_data(runs: Sequence[Run]) -> str:
@@ -283,6 +279,21 @@ def show_letters(run: Run) -> str:
     return show_table(Cells(("Way", "Coded", "Flower's messages", "Ratio"), rows, title))
 
 
+def show_sockets(run: Run) -> str:
+    """What crossed the wire of a run on real nodes, beside what was coded and what papers would count."""
+    if not run.sockets:
+        return ""
+    kinds = {"exchange": "Its messages", "connect": "Connecting", "idle": "Staying connected"}
+    ways = (("Up", "up", run.upload_bytes), ("Down", "down", run.download_bytes))
+    rows = []
+    for way, name, coded in ways:
+        paper = sum(getattr(row, f"paper_{name}load_bytes") for row in run.rounds)
+        sent = [getattr(run.sockets.get(kind, (0, 0)), f"{name}_bytes", 0) for kind in kinds]
+        rows.append((way, *map(format_bytes, (paper, coded, *sent, sum(sent)))))
+    title = "On the sockets of the nodes, TLS included, as they told; peers’ messages go up at one and down at another"
+    return show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+
+
 def show_run(name: str, run: Run, *, is_open: bool) -> str:
     settings = Cells(("Setting", "Value"), [*flatten(run.config).items()], "Configuration")
     environment = {key: NONE if value is None else str(value) for key, value in asdict(run.env).items()}
@@ -294,6 +305,6 @@ def show_run(name: str, run: Run, *, is_open: bool) -> str:
         f"<p>Folder <code>{escape(run.folder.name)}</code>. To repeat it:</p>"
         f'<p class="command"><code>{escape(run.env.command)}</code>'
         f'<button type="button" class="copy">Copy</button></p>'
-        f"{show_letters(run)}"
+        f"{show_letters(run)}{show_sockets(run)}"
         f'<div class="pair">{show_table(settings)}{show_table(machine)}</div></details>'
     )

@@ -42,6 +42,13 @@ class Carried(NamedTuple):
     down_bytes: int
 
 
+class Sent(NamedTuple):
+    """On the sockets of real nodes, TLS and all."""
+
+    up_bytes: int
+    down_bytes: int
+
+
 class Sums(NamedTuple):
     """Of the ledger, up to the last round that ended."""
 
@@ -68,7 +75,8 @@ class Run:
     matrices: dict[str, kinds.Matrix]  # name -> the last
     sums: Sums
     times: dict[int, kinds.Times]  # by round
-    carried: Carried | None  # None: it ran on no real nodes
+    carried: Carried | None  # None: Flower had no part in it
+    sockets: dict[str, Sent]  # by what it was for: exchange, connect or idle; empty: nobody counted
     is_finished: bool
     status: str
     warnings: tuple[str, ...]
@@ -183,6 +191,7 @@ def read_run(folder: str | Path) -> Run:
         sums=sums,
         times=times,
         carried=add_letters(folder),
+        sockets=add_sockets(folder),
         is_finished=is_finished,
         status=status,
         warnings=tuple(caveats) if is_finished else (f"{status[0].upper()}{status[1:]}.", *caveats),
@@ -260,6 +269,15 @@ def add_letters(folder: Path) -> Carried | None:
     """Also of rounds that were played again: they went through the wire."""
     rows = list(read_lines(folder, kinds.Letters))
     return Carried(*(sum(getattr(row, name) for row in rows) for name in Carried._fields)) if rows else None
+
+
+def add_sockets(folder: Path) -> dict[str, Sent]:
+    """As nodes told; also of rounds that were played again."""
+    sums: dict[str, Sent] = {}
+    for row in read_lines(folder, kinds.Sockets):
+        before = sums.get(row.kind, Sent(0, 0))
+        sums[row.kind] = Sent(before.up_bytes + row.up_bytes, before.down_bytes + row.down_bytes)
+    return sums
 
 
 def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool, str]:

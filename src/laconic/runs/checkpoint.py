@@ -68,7 +68,7 @@ def load(folder: Path, fleet: BaseFleet, algorithm: Algorithm) -> Checkpoint | N
         hashes = manifest.get("sha256", {})
         names = {kind: {int(k): str(name) for k, name in manifest[kind].items()} for kind in ("links", "clients")}
         server_file = home / manifest["server"]
-        server = thaw(server_file.read_bytes(), {"server": state_type(type(algorithm), "server")})["server"]
+        server = _thaw_server(server_file, algorithm)
         checkpoint = Checkpoint(manifest["round"], server, manifest["lengths"], manifest["seconds"], hashes)
     except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
         raise ValueError(f"{home / MANIFEST} is no sound checkpoint ({error}); {REMEDY}") from error
@@ -111,6 +111,24 @@ def read_state(folder: Path, algorithm: Algorithm, client: ClientId) -> Any:
         return None
     verify(folder, f"{FOLDER}/{name}")
     return ClientEnd.thaw(type(algorithm), (folder / FOLDER / name).read_bytes()).state
+
+
+def find_round(folder: Path) -> int:
+    """That the last checkpoint was made after."""
+    return int((_read_manifest(folder / FOLDER) or {"round": 0})["round"])
+
+
+def read_server(folder: Path, algorithm: Algorithm) -> Any:
+    """As the last checkpoint has it; None if there is none yet."""
+    manifest = _read_manifest(folder / FOLDER)
+    if manifest is None:
+        return None
+    verify(folder, f"{FOLDER}/{manifest['server']}")
+    return _thaw_server(folder / FOLDER / manifest["server"], algorithm)
+
+
+def _thaw_server(path: Path, algorithm: Algorithm) -> Any:
+    return thaw(path.read_bytes(), {"server": state_type(type(algorithm), "server")})["server"]
 
 
 def find_digest(folder: Path) -> str:

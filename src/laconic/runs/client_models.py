@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from laconic import __version__
+from laconic.algorithm import Algorithm
 from laconic.client_model import ClientModel
+from laconic.data import Partition as Shares
+from laconic.data.sources import name_source
 from laconic.files import write_atomically
-from laconic.models.portable import About
+from laconic.models.background import Background
+from laconic.models.file import NETWORKS
+from laconic.models.portable import About, Evidences
 from laconic.models.preprocessing import KINDS, Preprocessing, Rows
 from laconic.records import Deployed, Environment, Holding, Partition, read
 from laconic.runs import checkpoint as checkpoints
 from laconic.runs.config import Config, read_config
 from laconic.runs.prepare import Prepared, load_for, prepare
+from laconic.runs.typed_toml import ConfigError
 from laconic.state import Frozen, freeze
 
 INPUTS = "preprocessing.safetensors"
@@ -41,8 +51,6 @@ def write_inputs(folder: Path, prepared: Prepared) -> None:
 def read_inputs(folder: Path, config: Config) -> Inputs:
     """Folders made before they held this say it by their data set."""
     if not (folder / INPUTS).exists():
-        from laconic.data import Partition as Shares
-
         return Inputs.of(prepare(config, Shares.load(folder / "partition.npz")))
     checkpoints.verify(folder, INPUTS)
     frozen = Frozen((folder / INPUTS).read_bytes())
@@ -51,7 +59,35 @@ def read_inputs(folder: Path, config: Config) -> Inputs:
     return Inputs(**frozen.thaw(expected))
 
 
-def read_client(folder: Path, client: int | str) -> ClientModel:
+@dataclass(frozen=True, repr=False, eq=False)
+class ClientOfRun(ClientModel):
+    """Knows what its run folder knows, and what its clauses do on the client's examples if the data set is at hand."""
+
+    folder: Path = Path()
+    method: Algorithm | None = None
+    state: Any = None  # of the client
+
+    @cached_property
+    def counted(self) -> Evidences | None:
+        from laconic.explain.rules import count_evidence
+
+        if self.model.kind in NETWORKS:
+            return None
+        try:
+            rows, labels = read_examples(self.folder, self.about.client, "train")
+        except ConfigError:  # the data set is not at hand
+            return None
+        return count_evidence(self.model, self.read(rows), labels)
+
+    def find_evidence(self) -> Evidences | None:
+        return self.counted
+
+    def find_background(self) -> Background | None:
+        assert self.method is not None
+        return self.method.background(checkpoints.read_server(self.folder, self.method), self.state)
+
+
+def read_client(folder: Path, client: int | str) -> ClientOfRun:
     """client: its number, or its name where it has one."""
     if (folder / Deployed.file).exists():
         raise ValueError(f"{folder} is a run on real nodes, where its models stay; laconic export NODE takes one there")
@@ -69,7 +105,7 @@ def read_client(folder: Path, client: int | str) -> ClientModel:
         method=config.method_name,
         client=holding.client,
         name=holding.name,
-        data=Path(config.data.name).stem,
+        data=name_source(config.data.name),
         seed=config.seed,
         rounds=config.rounds,
         laconic=environment.laconic or __version__,
@@ -80,17 +116,21 @@ def read_client(folder: Path, client: int | str) -> ClientModel:
     model = config.method.personal_model(state)
     if config.renew_statistics:  # as it was tested
         model = model.renew(prepare(config).source.at(holding.client, config.rounds)[0].x)
-    return ClientModel(model, inputs.preprocessing, about)
+    return ClientOfRun(model, inputs.preprocessing, about, folder=folder, method=config.method, state=state)
 
 
 def read_test_rows(folder: Path, client: int) -> Rows:
     """A client's test examples as its data set has them."""
-    from laconic.data import Partition as Shares
+    return read_examples(folder, client, "test")[0]
 
-    config = read_config(folder / "config.toml")
-    share = Shares.load(folder / "partition.npz").at(config.rounds)[client]
-    rows: Rows = load_for(config.data).x_test[share.test]
-    return rows
+
+def read_examples(folder: Path, client: int, part: Literal["train", "test"]) -> tuple[Rows, NDArray[np.int64]]:
+    """A client's rows as its data set has them, and their classes; ConfigError if the data set is not at hand."""
+    data = load_for(read_config(folder / "config.toml").data)
+    share = Shares.load(folder / "partition.npz").at(checkpoints.find_round(folder))[client]
+    if part == "train":
+        return data.x_train[share.train], data.y_train[share.train]
+    return data.x_test[share.test], data.y_test[share.test]
 
 
 def find_client(folder: Path, partition: Partition, client: int | str) -> Holding:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 from laconic.aggregate import Averaging
 from laconic.algorithms import METHODS, installed_methods, load_method
 from laconic.data.partition import Partitioning
-from laconic.fleets import FLEETS, load_fleet
-from laconic.runs.typed_toml import ConfigError, Given, convert_given, read_file, read_setting, toml_value
+from laconic.data.reading import Reading
+from laconic.fleets import FLEETS, REMOTE, load_fleet
+from laconic.runs.typed_toml import ConfigError, Given, convert_given, lacking, read_file, read_setting, toml_value
 
 if TYPE_CHECKING:
     from laconic.algorithm import Algorithm
@@ -33,7 +34,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DataSettings(Partitioning):
-    name: str = "digits"  # laconic list datasets, NAME of a NAME.npz in the folder LACONIC_DATA, or a path to an .npz
+    name: str = "digits"  # laconic list datasets, a .csv, .parquet, .npz, folder of images, hf:NAME or module:function
+    label: str = ""  # tables: the column to predict
+    features: tuple[str, ...] = ()  # tables: the columns to learn from; [] = all but label and group
+    test: float | str = ""  # what comes without a test set: share of each owner's rows, or a file; "" = a quarter
+    size: int = 0  # images: pixels to a side that they are brought to; 0 = as they are
     download: bool = False  # fetch the data set if it is missing; else nothing goes online
     booleanize: str = "auto"  # numbers to bits: auto, threshold:75, adaptive:11:2, thermometer:8, quantile:4 or none
     shift: str = "none"  # how clients' images differ: none, or turned, client k's by k quarter turns
@@ -41,6 +46,7 @@ class DataSettings(Partitioning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.reading  # noqa: B018  # checks its part
         check_choice("data.shift", self.shift, SHIFTS)
         check_choice("data.tested", self.tested, TESTED)
         if self.tested == "validation" and not self.validation:
@@ -48,10 +54,14 @@ class DataSettings(Partitioning):
                 'data.tested = "validation" needs some set aside: data.validation = 0.1, say, in place of 0'
             )
 
+    @property
+    def reading(self) -> Reading:
+        return Reading(self.label, self.group, self.features, self.test, self.size)
+
 
 @dataclass(frozen=True)
 class FleetSettings:
-    name: str = "local"  # where clients run: local (threads), process (several processes) or ray (several machines)
+    name: str = "local"  # where clients run: local (threads), process, ray (several machines) or mqtt (laconic deploy)
     workers: int = 0  # how many at once; 0: one per core
     participation: float = 1.0  # share of the clients that take part in a round
     lost_replies: float = 0.0  # share of replies that never arrive
@@ -63,7 +73,7 @@ class FleetSettings:
         return self.workers or os.cpu_count() or 1
 
     def __post_init__(self) -> None:
-        check_choice("fleet.name", self.name, [*FLEETS])
+        check_choice("fleet.name", self.name, [*FLEETS, *REMOTE])
         check_choice("fleet.state", self.state, STATES)
         check_least("fleet.workers", self.workers, 0)
         if not 0 < self.participation <= 1:
@@ -190,12 +200,6 @@ def check_fleet(name: str) -> None:
         load_fleet(name)
     except ImportError as error:
         raise lacking(f'fleet "{name}"', name, error) from error
-
-
-def lacking(what: str, extra: str, error: ImportError) -> ConfigError:
-    return ConfigError(
-        "E140", f'{what} needs {error.name or error}, which is not installed.  pip install "laconic-fl[{extra}]"'
-    )
 
 
 def gather(cls: type, flat: dict[str, Any]) -> dict[str, Any]:

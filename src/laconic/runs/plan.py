@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laconic.algorithms import METHODS
+from laconic.data.sources import name_source
 from laconic.runs.config import Config, find_method, method_keys, read_config, write_config
 from laconic.runs.typed_toml import ConfigError
 
@@ -137,7 +138,7 @@ def spread(config: Config, seeds: Sequence[int], folder: Path) -> Plan:
 def new_folder(name: str, configs: Sequence[Config], data: str = "") -> Path:
     """data: what it is called, where the configuration does not know."""
     digest = hashlib.sha256("".join(map(write_config, configs)).encode()).hexdigest()[:4]
-    data = data or Path(configs[0].data.name).stem  # it may be a path to an .npz
+    data = data or name_source(configs[0].data.name)
     return Path("runs") / f"{datetime.now():%Y-%m-%d_%H%M%S}_{name_folder(name)}_{data}_{digest}"
 
 

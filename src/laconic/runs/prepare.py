@@ -1,4 +1,4 @@
-"""From a data set and a partition to what a fleet needs: the task, and every client's examples as bits or values."""
+"""From a data set and a partition to what a fleet needs: the task, and every client's examples as methods take them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.algorithm import Examples, Task
-from laconic.data import Dataset, Partition, load, partition
+from laconic.data import Dataset, Partition, partition
+from laconic.data.datasets import split_groups
+from laconic.data.partition import tell_left_out
+from laconic.data.reading import Lacking
+from laconic.data.sources import open_source
 from laconic.fleets.source import ClientData
 from laconic.models.portable import turn
-from laconic.models.preprocessing import Preprocessing, fit_bits, fit_values
-from laconic.runs.typed_toml import ConfigError
+from laconic.models.preprocessing import Preprocessing, fit_bits, fit_bytes, fit_values, put_beside
+from laconic.runs.typed_toml import ConfigError, lacking
 
 if TYPE_CHECKING:
     from laconic.runs.config import Config, DataSettings
@@ -29,6 +33,7 @@ class Prepared(NamedTuple):
     preprocessing: Preprocessing
     turns: tuple[int, ...]  # [client] quarters by which its images are turned
     names: tuple[str, ...]  # [client] "" where it has none
+    notes: tuple[str, ...]  # what is odd about the data, and who has no part
 
 
 def prepare(config: Config, shares: Partition | None = None) -> Prepared:
@@ -53,9 +58,11 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
         )
         for first, owned in starts.items()
     )
-    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), preprocessing.levels, preprocessing.peak)
+    scale = preprocessing.levels, preprocessing.peak, preprocessing.byte_layers
+    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), *scale)
     names = name_clients(dataset, config.data, shares)
-    return Prepared(task, ClientData(phases), shares, dataset, preprocessing, turns, names)
+    notes = (*dataset.notes, *tell_left_out(dataset, config.data, shares))
+    return Prepared(task, ClientData(phases), shares, dataset, preprocessing, turns, names, notes)
 
 
 def name_clients(dataset: Dataset, settings: DataSettings, shares: Partition) -> tuple[str, ...]:
@@ -69,12 +76,14 @@ def name_clients(dataset: Dataset, settings: DataSettings, shares: Partition) ->
 def load_for(settings: DataSettings) -> Dataset:
     """A set with nobody both in training and in test is parted anew, person by person; its name then says so."""
     try:
-        dataset = load(settings.name, download=settings.download)
-        if settings.partition == "natural" and settings.group in dataset.groups:
+        dataset = open_source(settings.name, settings.reading, download=settings.download)
+        if settings.partition == "natural" and settings.group in dataset.groups and not settings.reading.test_file:
             in_train, in_test = dataset.groups[settings.group]
             if not np.isin(in_test, in_train).any():
-                return load(f"{settings.name}@{settings.group}")
+                return split_groups(dataset, settings.group)
         return dataset
+    except Lacking as error:
+        raise lacking(error.what, error.extra, error.error) from error
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError("E115", str(error)) from error
 
@@ -98,12 +107,14 @@ def count_turns(settings: DataSettings, shape: Sequence[int], n_clients: int) ->
 
 
 def fit_preprocessing(dataset: Dataset, config: Config) -> Preprocessing:
-    """As bits or as values, whichever the method takes."""
-    if config.method.takes == "values":
-        return fit_values(dataset.x_train)
+    """As bits, values or bytes, whichever the method takes."""
+    takes, rows, columns = config.method.takes, dataset.x_train, dataset.columns
+    if takes in ("values", "bytes"):
+        return fit_values(rows, columns) if takes == "values" else fit_bytes(rows, columns)
     rule = dataset.booleanize if config.data.booleanize == "auto" else config.data.booleanize
     try:
-        return fit_bits(rule, dataset.x_train)
+        bits = fit_bits(rule, rows, columns)
+        return bits if takes == "bits" else put_beside(bits, fit_bytes(rows, columns))
     except KeyError:
         raise ConfigError("E102", f'data.booleanize = "{rule}" is unknown; there are {RULES}, or auto') from None
     except (ValueError, TypeError) as error:

@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laconic import __version__
-from laconic.records import ClientScore, Drift, Environment, Holding, Matrix, Pairs, Partition, Round, Summary
+from laconic.records import (
+    ClientScore,
+    Drift,
+    Environment,
+    Holding,
+    Matrix,
+    Pairs,
+    Partition,
+    Round,
+    Sockets,
+    Summary,
+    read_lines,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,6 +155,7 @@ def shorten(matrix: NDArray[np.floating[Any]]) -> list[list[float]]:
 
 def summarize(config: Config, folder: Path, rows: Sequence[Round], seconds: float) -> Summary:
     means = [row.accuracy_mean for row in rows if row.accuracy_mean is not None]
+    sockets = list(read_lines(folder, Sockets))
     return Summary(
         run=str(folder),
         method=config.method_name,
@@ -156,6 +169,8 @@ def summarize(config: Config, folder: Path, rows: Sequence[Round], seconds: floa
         paper_upload_bytes=sum(row.paper_upload_bytes for row in rows),
         paper_download_bytes=sum(row.paper_download_bytes for row in rows),
         seconds=round(seconds, 3),
+        socket_upload_bytes=sum(row.up_bytes for row in sockets) if sockets else None,
+        socket_download_bytes=sum(row.down_bytes for row in sockets) if sockets else None,
     )
 
 

@@ -13,7 +13,9 @@ from typing import Protocol
 
 from laconic.algorithm import Task
 from laconic.data import Partition
+from laconic.data.sources import name_source
 from laconic.files import LOCK, lock, make_folder, remove, sync_folder, write_atomically
+from laconic.fleets import REMOTE
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.records import (
     LINES,
@@ -51,6 +53,7 @@ from laconic.runs.record import (
     describe_round,
     summarize,
 )
+from laconic.runs.typed_toml import ConfigError
 from laconic.signals import find_number
 from laconic.simulation import Federation, OnProgress, federate
 
@@ -95,9 +98,15 @@ def run(
 ) -> Summary:
     """A new run; the folder must not exist or be empty. on_open: told of the fleet before anyone is asked."""
     check_empty(folder)
+    if config.fleet.name in REMOTE:
+        words = "real nodes are reached through their server: laconic deploy run SERVER EXP.TOML, or laconic deploy try"
+        raise ConfigError("E102", f'fleet.name = "{config.fleet.name}": {words}')
     prepared = prepare(config)
     config.method.check_task(prepared.task)
-    config = keep_budget(config, prepared.task, watch.said if watch else lambda line: None)
+    say = watch.said if watch else lambda line: None
+    for line in prepared.notes:
+        say(line)
+    config = keep_budget(config, prepared.task, say)
     with lock(folder):
         check_empty(folder)
         write(folder, describe_environment())
@@ -105,6 +114,8 @@ def run(
         prepared.partition.save(folder / "partition.npz")
         write_inputs(folder, prepared)
         write_settings(config, folder)  # last: from now on it can be resumed
+        for line in prepared.notes:
+            log_event(folder, line)
         return _go(config, prepared, folder, watch, on_open)
 
 
@@ -290,7 +301,7 @@ class _Loop:
 def _title(config: Config, task: Task, folder: Path) -> str:
     rule = config.data.partition
     share = f"{rule}({config.data.alpha:g})" if "dirichlet" in rule else rule
-    data = Path(config.data.name).stem + (f", {config.data.shift}" if config.data.shift != "none" else "")
+    data = name_source(config.data.name) + (f", {config.data.shift}" if config.data.shift != "none" else "")
     tested = " · tested on validation examples" if config.data.tested == "validation" else ""
     return (
         f"{config.method_name} on {data} · {task.n_clients} clients · {share} · seed {config.seed}{tested} · {folder}"

@@ -26,6 +26,12 @@ class ConfigError(ValueError):
         self.code = code
 
 
+def lacking(what: str, extra: str, error: ImportError) -> ConfigError:
+    return ConfigError(
+        "E140", f'{what} needs {error.name or error}, which is not installed.  pip install "laconic-fl[{extra}]"'
+    )
+
+
 class Given(NamedTuple):
     value: Any
     where: str  # exp.toml:7 or --set rounds

@@ -10,6 +10,7 @@ from laconic.tsetlin.clauses import (
     read_machine,
 )
 from laconic.tsetlin.composite import clamped_sums, combine, elect, measure_span
+from laconic.tsetlin.fuzzy import Fuzzy
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import (
     Machine,
@@ -19,6 +20,7 @@ from laconic.tsetlin.machine import (
     clause_activity,
     clause_counts,
     clause_outputs,
+    clause_votes,
     include_bits,
     literal_states,
     load_include_bits,
@@ -29,6 +31,7 @@ from laconic.tsetlin.training import fit
 
 __all__ = [
     "Clauses",
+    "Fuzzy",
     "Machine",
     "Packed",
     "Shape",
@@ -40,6 +43,7 @@ __all__ = [
     "clause_activity",
     "clause_counts",
     "clause_outputs",
+    "clause_votes",
     "combine",
     "elect",
     "fit",

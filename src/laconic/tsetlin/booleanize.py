@@ -227,7 +227,7 @@ def _gaussian_mean(pixels: NDArray[np.float32], window: int) -> NDArray[np.float
     """
     height, width = pixels.shape[:2]
     # OpenCV does not blur along an axis of one pixel
-    row_kernel, column_kernel = (_gaussian_kernel(window if size > 1 else 1) for size in (width, height))
+    row_kernel, column_kernel = (gaussian_kernel(window if size > 1 else 1) for size in (width, height))
     product = np.empty(pixels.shape)  # float64 holds a float32 product whole: rounding only after the sum is an FMA
 
     mean = np.zeros_like(pixels)
@@ -246,7 +246,7 @@ def _gaussian_mean(pixels: NDArray[np.float32], window: int) -> NDArray[np.float
     return mean
 
 
-def _gaussian_kernel(window: int) -> NDArray[np.float64]:
+def gaussian_kernel(window: int) -> NDArray[np.float64]:
     """OpenCV's kernel for a window with no sigma given: float32 weights, held as float64."""
     if window in _SMALL_KERNELS:
         half = np.array(_SMALL_KERNELS[window]) / 256

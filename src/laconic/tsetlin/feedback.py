@@ -19,7 +19,6 @@ from laconic.tsetlin.vectors import (
     subtract_where,
     top_bits,
 )
-from laconic.tsetlin.windows import Windows
 
 
 class Pupils(NamedTuple):
@@ -31,7 +30,6 @@ class Pupils(NamedTuple):
     stride: int  # of includes
     pixels: Any  # [word] slots of pixel literals
     valid: Any  # [word] slots of literals
-    windows: Windows
 
 
 @inline

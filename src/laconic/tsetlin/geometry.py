@@ -24,6 +24,7 @@ Words = NDArray[np.uint64]
 
 FEATURES_PER_WORD = 32
 SLOTS_PER_WORD = 64
+INCLUDE = 128  # an automaton in this state or above includes its literal
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def make_feedback(is_flat: bool) -> Any:
     """Feedback to clauses of a block of 32, those that did not fire and those that did."""
 
     @inline
-    def erase_silent(block, waiting, pupils, odds, lesson):
+    def erase_silent(block, waiting, pupils, windows, odds, lesson):
         dice, counter, changes = lesson
         while waiting:
             clause = block + int64(trailing_zeros(waiting))
@@ -197,11 +197,11 @@ def make_feedback(is_flat: bool) -> Any:
             if limit > 0:
                 moved, dice = erase(pupils, clause, uint8(limit - 1), dice)
                 if not is_flat:
-                    changes = note_changed(pupils.windows, changes, clause, moved)
+                    changes = note_changed(windows, changes, clause, moved)
         return Lesson(dice, counter, changes)
 
     @inline
-    def answer_fired(chosen, ballot, shown, pupils, odds, lesson):
+    def answer_fired(chosen, ballot, shown, pupils, windows, odds, lesson):
         """Type I to clauses that agree with what was wanted, Type II to the others."""
         (block, waiting, agrees), (votes, sign, signs_fixed), (sample, literals, scene) = chosen, ballot, shown
         dice, counter, changes = lesson
@@ -222,7 +222,7 @@ def make_feedback(is_flat: bool) -> Any:
                     votes[clause] = vote + sign
                 moved = reject(pupils, clause, literals)
             if not is_flat:
-                changes = note_changed(pupils.windows, changes, clause, moved)
+                changes = note_changed(windows, changes, clause, moved)
         return Lesson(dice, counter, changes)
 
     return erase_silent, answer_fired
@@ -248,7 +248,7 @@ def make_trainer(is_flat: bool) -> Any:
 
         for number in range(span[0], span[1]):
             bank = pick_bank(banks, number)
-            pupils = Pupils(bank.states, includes, bank.n_words, bank.stride, tables.pixels, tables.valid, windows)
+            pupils = Pupils(bank.states, includes, bank.n_words, bank.stride, tables.pixels, tables.valid)
             scene = refer(Scene(samples, bank, layout, tables, space, windows, agenda))
             dice, counter = (load8(bank.random, 0), load8(bank.random, 8)), bank.random[16]
 
@@ -302,11 +302,11 @@ def make_trainer(is_flat: bool) -> Any:
                         fired = top_bits(load_bytes(space.outputs, block))
                         silent, chosen = selected & agrees & ~fired, (block, selected & fired, agrees)
                         if is_flat:
-                            lesson = erase_silent_flat(block, silent, pupils, odds, lesson)
-                            lesson = answer_flat(chosen, ballot, shown, pupils, odds, lesson)
+                            lesson = erase_silent_flat(block, silent, pupils, windows, odds, lesson)
+                            lesson = answer_flat(chosen, ballot, shown, pupils, windows, odds, lesson)
                         else:
-                            lesson = erase_silent(block, silent, pupils, odds, lesson)
-                            lesson = answer_fired(chosen, ballot, shown, pupils, odds, lesson)
+                            lesson = erase_silent(block, silent, pupils, windows, odds, lesson)
+                            lesson = answer_fired(chosen, ballot, shown, pupils, windows, odds, lesson)
                 dice, counter, changes = lesson
 
                 # --- windows of the changed clauses, and the agenda

@@ -1,18 +1,19 @@
 """A Tsetlin Machine: plain arrays, and the functions that build, ask, read and write them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from laconic.tsetlin import balance, inference
-from laconic.tsetlin.geometry import SLOTS_PER_WORD, Shape, aligned, geometry
+from laconic.tsetlin import balance, fuzzy_inference, inference
+from laconic.tsetlin.fuzzy import Fuzzy, check_fuzzy
+from laconic.tsetlin.geometry import INCLUDE, SLOTS_PER_WORD, Shape, aligned, geometry
 from laconic.tsetlin.packing import Packed, include_stride, pack
 from laconic.tsetlin.threads import workers
 
-INCLUDE = 128  # an automaton in this state or above includes its literal
 FRESH = INCLUDE - 1
 Number = TypeVar("Number", bound=np.generic)
 
@@ -29,6 +30,8 @@ class Machine:
     states: NDArray[np.uint8]  # [bank, clause, slot]
     weights: NDArray[np.int32]  # [class, clause]; multi-class: size of the vote, coalesced: the signed vote
     rivalry: NDArray[np.float64] | None  # [label, class] of balanced machines, see balance.py
+    # how clauses vote and grow, see fuzzy.py; None: all of their literals must hold
+    fuzzy: Fuzzy | None = field(default=None, metadata={"later": True})
 
     @property
     def n_classes(self) -> int:
@@ -41,7 +44,10 @@ class Machine:
 
     @property
     def votes(self) -> NDArray[np.int32]:
-        """[class, clause] what a clause adds to a class when it fires; multi-class: odd clauses speak against it."""
+        """[class, clause] what a clause adds to a class when it fires; multi-class: odd clauses speak against it.
+
+        A fuzzy clause adds it as many times as clause_votes says.
+        """
         if self.coalesced:
             return self.weights
         return self.weights * np.where(np.arange(self.n_clauses) % 2, -1, 1).astype(np.int32)
@@ -56,13 +62,16 @@ def build(
     specificity: float = 5.0,
     boost: bool = True,
     balanced: bool = False,
+    fuzzy: Fuzzy | None = None,
 ) -> Machine:
     """A fresh machine with n_clauses clauses per class."""
     _check_sizes(n_classes, n_clauses, threshold, specificity)
     weights = np.ones((n_classes, n_clauses), np.int32)
     states = _fresh_states(shape, n_classes, n_clauses)
     rivalry = balance.start_rivalry(n_classes) if balanced else None
-    return Machine(shape, int(threshold), float(specificity), bool(boost), False, states, weights, rivalry)
+    return Machine(
+        shape, int(threshold), float(specificity), bool(boost), False, states, weights, rivalry, check_fuzzy(fuzzy)
+    )
 
 
 def build_coalesced(
@@ -75,13 +84,16 @@ def build_coalesced(
     specificity: float = 5.0,
     boost: bool = True,
     balanced: bool = False,
+    fuzzy: Fuzzy | None = None,
 ) -> Machine:
     """A fresh machine whose n_clauses clauses serve all classes, with weights of +1 or -1 at random."""
     _check_sizes(n_classes, n_clauses, threshold, specificity)
     weights = rng.integers(0, 2, (n_classes, n_clauses), dtype=np.int32) * 2 - 1
     states = _fresh_states(shape, 1, n_clauses)
     rivalry = balance.start_rivalry(n_classes) if balanced else None
-    return Machine(shape, int(threshold), float(specificity), bool(boost), True, states, weights, rivalry)
+    return Machine(
+        shape, int(threshold), float(specificity), bool(boost), True, states, weights, rivalry, check_fuzzy(fuzzy)
+    )
 
 
 def _check_sizes(n_classes: int, n_clauses: int, threshold: int, specificity: float) -> None:
@@ -110,29 +122,42 @@ def class_sums(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> 
     if machine.rivalry is not None:
         sums += balance.choose_bias(machine.rivalry)
 
-    def add_votes(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
+    kernel = inference.add_votes if machine.fuzzy is None else fuzzy_inference.add_votes
+
+    def add_votes(span: tuple[int, int], program: Any, block: Any) -> None:
         bank, place = np.divmod(program.clauses, np.int32(machine.n_clauses))
         if machine.coalesced:
             votes, per_clause = machine.votes.T[place], machine.n_classes
         else:
             votes, per_clause = machine.votes[bank, place], 1
         ballot = inference.Ballot(machine.n_classes, per_clause, bank, np.ascontiguousarray(votes).reshape(-1))
-        inference.add_votes(packed.samples, span, program, block, ballot, sums)
+        kernel(packed.samples, span, program, block, ballot, sums)
 
     _evaluate(machine, packed, threads, add_votes)
     return sums
 
 
 def clause_outputs(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.bool_]:
-    """[sample, bank, clause] whether a clause fires; empty clauses do not."""
-    return _write_clauses(machine, x, threads, inference.write_outputs, np.bool_)
+    """[sample, bank, clause] whether a clause fires; empty clauses are silent. A fuzzy clause fires where it votes."""
+    if machine.fuzzy is None:
+        return _write_clauses(machine, x, threads, inference.write_outputs, np.bool_)
+    fires: NDArray[np.bool_] = clause_votes(machine, x, threads=threads) > 0
+    return fires
+
+
+def clause_votes(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.int32]:
+    """[sample, bank, clause] how strongly a clause votes, its weight apart: 0 or 1, or up to fuzzy.failures."""
+    if machine.fuzzy is None:
+        return clause_outputs(machine, x, threads=threads).astype(np.int32)
+    return _write_clauses(machine, x, threads, fuzzy_inference.write_votes, np.int32)
 
 
 def clause_counts(machine: Machine, x: ArrayLike | Packed, *, threads: int = 1) -> NDArray[np.int32]:
-    """[sample, bank, clause] on how many patches a clause holds; of flat samples 1 where it fires."""
+    """[sample, bank, clause] on how many patches a clause holds, or votes; of flat samples 1 where it fires."""
     if machine.shape.is_flat:
         return clause_outputs(machine, x, threads=threads).astype(np.int32)
-    return _write_clauses(machine, x, threads, inference.write_counts, np.int32)
+    write = inference.write_counts if machine.fuzzy is None else fuzzy_inference.write_counts
+    return _write_clauses(machine, x, threads, write, np.int32)
 
 
 def _write_clauses(
@@ -142,7 +167,7 @@ def _write_clauses(
     packed, n_banks = pack(machine.shape, x), len(machine.states)
     written = np.zeros((len(packed), n_banks * machine.n_clauses), kind)
 
-    def visit(span: tuple[int, int], program: inference.Program, block: inference.Block) -> None:
+    def visit(span: tuple[int, int], program: Any, block: Any) -> None:
         write(packed.samples, span, program, block, written)
 
     _evaluate(machine, packed, threads, visit)
@@ -151,20 +176,33 @@ def _write_clauses(
 
 def _evaluate(machine: Machine, packed: Packed, threads: int, visit: Callable[..., None]) -> None:
     """Calls visit(span of samples, program, room) until every clause has met every sample."""
-    tables, stride = geometry(machine.shape), include_stride(machine.shape)
+    tables, stride, n_samples = geometry(machine.shape), include_stride(machine.shape), len(packed)
     n_clauses = len(machine.states) * machine.n_clauses
     starts = range(0, n_clauses, inference.CLAUSES_PER_PROGRAM)
-    with workers(threads) as run:
+    if machine.fuzzy is None:
         per_program = min(n_clauses, inference.CLAUSES_PER_PROGRAM)
-        rooms = [inference.make_block(tables, per_program, machine.n_classes) for _ in range(threads)]
-        size, n_samples = rooms[0].size, len(packed)
         counts = inference.count_places(machine.shape, packed.samples, n_samples)
-        share = -(-n_samples // (size * threads)) * size  # whole blocks
+        make_room: Callable[[], Any] = partial(inference.make_block, tables, per_program, machine.n_classes)
+        compile_from: Callable[[int], Any] = partial(
+            inference.compile_clauses, tables, machine.states, stride=stride, counts=counts
+        )
+    else:
+        make_room = partial(fuzzy_inference.make_block, machine.shape, machine.n_classes)
+        compile_from = partial(
+            fuzzy_inference.compile_clauses,
+            machine.shape,
+            machine.states,
+            stride=stride,
+            failures=machine.fuzzy.failures,
+        )
+    with workers(threads) as run:
+        rooms = [make_room() for _ in range(threads)]
+        share = -(-n_samples // (rooms[0].size * threads)) * rooms[0].size  # whole blocks
         spans = [(first, min(n_samples, first + share)) for first in range(0, n_samples, max(1, share))]
         for first in starts:
-            program = inference.compile_clauses(tables, machine.states, first, stride, counts)
+            program = compile_from(first)
 
-            def visit_span(span: tuple[int, int], program: inference.Program = program) -> None:
+            def visit_span(span: tuple[int, int], program: Any = program) -> None:
                 room = rooms.pop()
                 visit(span, program, room)
                 rooms.append(room)

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from laconic.files import write_atomically
+from laconic.tsetlin.fuzzy import Fuzzy
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.machine import Machine, build, literal_states
 
@@ -25,6 +26,8 @@ def save(machine: Machine, path: str | Path) -> None:
         "boost": machine.boost,
         "coalesced": machine.coalesced,
     }
+    if machine.fuzzy is not None:
+        settings["fuzzy"] = asdict(machine.fuzzy)
     arrays: dict[str, NDArray[Any]] = {
         "states": np.ascontiguousarray(literal_states(machine)),
         "weights": machine.weights,
@@ -65,10 +68,12 @@ def _assemble(
     specificity: float,
     boost: bool,
     coalesced: bool,
+    fuzzy: dict[str, int] | None = None,
 ) -> Machine:
     if weights.ndim != 2 or weights.dtype != np.int32 or states.dtype != np.uint8:
         raise ValueError(f"weights are {weights.dtype} {weights.shape}, states {states.dtype} {states.shape}")
-    machine = build(shape, *weights.shape, threshold=threshold, specificity=specificity, boost=boost)
+    kind = None if fuzzy is None else Fuzzy(**fuzzy)
+    machine = build(shape, *weights.shape, threshold=threshold, specificity=specificity, boost=boost, fuzzy=kind)
     if coalesced:
         machine.coalesced, machine.states = True, machine.states[:1].copy()
     expected = (*machine.states.shape[:2], shape.n_literals)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic import trial
-from laconic.tsetlin import balance, kernels
+from laconic.tsetlin import balance, fuzzy_kernels, kernels
 from laconic.tsetlin.compiling import is_cached
+from laconic.tsetlin.failing import failing
 from laconic.tsetlin.geometry import geometry
 from laconic.tsetlin.machine import Machine
 from laconic.tsetlin.packing import Packed, include_stride, pack
@@ -83,7 +84,7 @@ def _fit(
     drawn_from = _check_negatives(negatives, labels, machine.n_classes)
     shape, is_flat = machine.shape, machine.shape.is_flat
     tables, stride = geometry(shape), include_stride(shape)
-    train = _trainer(is_flat)
+    train = _trainer(is_flat, machine.fuzzy is not None)
     feedback = kernels.Feedback(machine.threshold, 256.0 / machine.specificity, machine.boost, not machine.coalesced)
     n_banks = len(machine.states)
     random = rng.integers(0, 1 << 64, (n_banks, kernels.N_RANDOM), dtype=np.uint64)
@@ -102,13 +103,20 @@ def _fit(
     )
 
     with workers(threads) as run:
-        rooms = [kernels.make_room(tables, machine.n_clauses, stride, is_flat=is_flat) for _ in range(threads)]
+        if machine.fuzzy is None:
+            make_room: Callable[..., Any] = partial(kernels.make_room, tables)
+            rule: tuple[Any, ...] = feedback, tables
+        else:
+            fails, limits = failing(shape), fuzzy_kernels.Limits(machine.fuzzy.failures, machine.fuzzy.literals)
+            make_room = partial(fuzzy_kernels.make_space, tables, fails)
+            rule = feedback, limits, tables, fails
+        rooms = [make_room(machine.n_clauses, stride, is_flat=is_flat) for _ in range(threads)]
         is_watched = on_epoch is not None
         for done, events, votes_seen in _event_chunks(labels, drawn_from, machine, rng, epochs, is_watched=is_watched):
 
             def train_banks(span: tuple[int, int], events: kernels.Events = events) -> None:
                 room = rooms.pop()
-                train(packed.samples, events, banks, span, feedback, tables, room)
+                train(packed.samples, events, banks, span, *rule, room)
                 rooms.append(room)
 
             run(train_banks, [(0, n_banks)] if threads == 1 else _spans_by_work(events))
@@ -126,14 +134,14 @@ def _spans_by_work(events: kernels.Events) -> list[tuple[int, int]]:
     return [(bank, bank + 1) for bank in banks]
 
 
-def _trainer(is_flat: bool) -> Any:
+def _trainer(is_flat: bool, is_fuzzy: bool) -> Any:
     with _compiling:  # else threads that start together would each compile one
-        return _make_trainer(is_flat)
+        return _make_trainer(is_flat, is_fuzzy)
 
 
 @cache
-def _make_trainer(is_flat: bool) -> Any:
-    train = kernels.make_trainer(is_flat)
+def _make_trainer(is_flat: bool, is_fuzzy: bool) -> Any:
+    train = fuzzy_kernels.make_trainer(is_flat) if is_fuzzy else kernels.make_trainer(is_flat)
     if not is_cached(train):
         logger.warning("laconic: compiling the Tsetlin kernels for this CPU; takes about 10 s, once")
     return train

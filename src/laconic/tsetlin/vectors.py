@@ -113,6 +113,13 @@ shift_right8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.lshr
 shift_left8 = _operation(lanes8, (lanes8, types.uint64), lambda b, x, k: b.shl(x, _splat(b, k, lanes8.llvm)))
 
 
+add8 = _operation(lanes8, (lanes8, lanes8), lambda b, x, y: b.add(x, y))
+popcount8 = _operation(lanes8, (lanes8,), lambda b, x: _call(b, "llvm.ctpop.v8i64", lanes8.llvm, [x]))
+sum8 = _operation(types.uint64, (lanes8,), lambda b, x: _call(b, "llvm.vector.reduce.add.v8i64", WORD, [x]))
+popcount4 = _operation(lanes4, (lanes4,), lambda b, x: _call(b, "llvm.ctpop.v4i64", lanes4.llvm, [x]))
+sum4 = _operation(types.uint64, (lanes4,), lambda b, x: _call(b, "llvm.vector.reduce.add.v4i64", WORD, [x]))
+
+
 def _any(builder: Builder, vector: Value) -> Value:
     lanes = ir.IntType(vector.type.count)
     hit = builder.bitcast(builder.icmp_unsigned("!=", vector, _same(vector.type, 0)), lanes)
@@ -146,6 +153,7 @@ def _halves_at_most(builder: Builder, vector: Value, limit: Value) -> Value:
 
 add_where = _operation(bytes64, (bytes64, bytes64), _saturating("uadd"))
 subtract_where = _operation(bytes64, (bytes64, bytes64), _saturating("usub"))
+double_bytes = _operation(bytes64, (bytes64,), lambda b, x: b.add(x, x))
 bytes_at_most = _operation(bytes64, (lanes8, types.uint8), _bytes_at_most)
 halves_at_most = _operation(types.uint64, (lanes8, types.uint16), _halves_at_most)  # 32 bits
 mask_of = _operation(

@@ -199,7 +199,7 @@ def _list_word_by_bits(lists, entry, offsets, slot, bits):
     return end
 
 
-_list_word = _list_word_at_once if can_store_chosen() else _list_word_by_bits
+list_word = _list_word_at_once if can_store_chosen() else _list_word_by_bits
 
 
 @inline
@@ -208,7 +208,7 @@ def update_list(windows, tables, layout, clause):
     entry = start
     for w in range(layout.n_pixel_words):
         bits = windows.effective[clause * layout.effective_words + w]
-        entry = _list_word(lists, entry, tables.offsets, w * 64, bits)
+        entry = list_word(lists, entry, tables.offsets, w * 64, bits)
     for i in range(3):
         lists[entry + i] = lists[start]
     windows.n_groups[clause] = (entry - start + 3) >> 2

@@ -19,6 +19,7 @@ from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Algorithm, ClientId, Fleet, Site, Task
 from laconic.algorithms.networks.settings import check_local, check_precision, choose_spec
 from laconic.algorithms.settings import check_at_least, check_share
+from laconic.models.background import Background
 from laconic.networks import Network, Part, Spec, Training, Vector
 from laconic.networks.means import average_some_of
 from laconic.networks.precision import DTYPES
@@ -99,6 +100,12 @@ class CriticalParameters(Algorithm):
 
     def start_client(self, task: Task, site: Site) -> Client:
         return Client(nn.build(choose_spec(task, self.training), self.training.init_seed))
+
+    def background(self, server: Server, client: Client) -> Background:
+        if client.critical is None:
+            return Background()
+        places = nn.layout(client.network.spec).locate(self.part(client.network.spec))
+        return Background(critical={piece.name: client.critical[place] for piece, place in places})
 
     def merge(self, server: Server, uploads: Mapping[ClientId, Upload], fleet: Fleet) -> None:
         overlap = measure_overlap([upload.mask for upload in uploads.values()])

@@ -6,7 +6,7 @@ round   a client met for the first time trains a machine of its own and offers i
 merge   clauses: none, they are kept as they came; rows: mean change over those who hold the class, with momentum
 sent    up: a few clauses once, then 4-bit changes of a linear head; down: everyone's clauses once, then the head
 guess   logits of the head + so much of those of a private head on the client's own clauses as served all best; to both
-        the log of the client's own class shares is added
+        the log of the client's own class shares is added. With n_seed, features made from a seed join the pool
 """
 
 from collections.abc import Mapping
@@ -17,36 +17,28 @@ import numpy as np
 
 from laconic import linear
 from laconic.aggregate import Averaging, clip_long
-from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
+from laconic.algorithm import ClientId, Fleet, Site, Takes, Task, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape
-from laconic.algorithms.tsetlin.own_model import build_own, find_classes, train_own
-from laconic.algorithms.tsetlin.pool import Clauses, Offer, empty_pool, list_largest, plan_telling
+from laconic.algorithms.tsetlin.own_model import build_own, train_own
+from laconic.algorithms.tsetlin.pool import (
+    BLENDS,
+    Change,
+    Clauses,
+    Head,
+    Offer,
+    empty_pool,
+    expect_change,
+    list_largest,
+    plan_telling,
+)
 from laconic.algorithms.tsetlin.pool_server import PoolServer
-from laconic.algorithms.tsetlin.pooled_model import BLENDS, PooledModel, start_pooled
+from laconic.algorithms.tsetlin.pooled_model import PooledModel, start_pooled, trace_clauses
+from laconic.algorithms.tsetlin.seeds import start_seeds
+from laconic.models.background import Background
 from laconic.models.machines import ClauseHeads
-from laconic.wire import EMPTY, Bits, CountArray, Due, Expected, Ints, Message
-
-
-class Head(Message):
-    holds: Bits  # [class] those that have rows
-    slots: Bits | None  # [slot] those that have columns; None: all
-    rows: Ints  # [such class, 1 + such slot]
-    exponents: Ints  # [such class]
-    blend: float
-
-
-class Change(Message):
-    holds: Bits | None  # [class] those held now; None: those that the head has rows of
-    rows: Ints  # as the head's
-    exponents: Ints
-    n_right: CountArray  # [blend] validation examples guessed right with each of BLENDS
-
-
-def expect_change(head: Head) -> Expected:
-    fields = {"rows": head.rows, "exponents": head.exponents}
-    same = {name: Due(array.shape, item_bytes=array.itemsize) for name, array in fields.items()}
-    return same | {"holds": Due(head.holds.shape, may_lack=True), "n_right": Due((len(BLENDS),))}
+from laconic.models.seeds import SeededHeads
+from laconic.wire import EMPTY, Message
 
 
 class ClausePool(MachineMethod):
@@ -66,13 +58,18 @@ class ClausePool(MachineMethod):
     momentum: float = 0.8  # share of the last change in the next
     refresh_every: int = 0  # rounds until a client trains on and its offer is replaced, for data that drift; 0: never
     patience: int = 0  # rounds without progress after which those who have the head are left in peace; 0: never
-    precision: Literal["fine", "coarse"] = "fine"  # of the head and its changes: 6 and 4 bits a number, or 4 and 3
+    precision: Literal["signs", "fine", "coarse"] = "fine"  # bits of head and change: 5 and signs, 6 and 4, or 4 and 3
+    n_seed: int = 0  # features made from a seed that the head hears beside the pool's clauses
+    own_seed: bool = False  # beside the private head on own clauses, one on 4000 features made from a seed
+    bank: str = ""  # package.module:function, one of your own for n_seed; "": made from public photographs
     budget_bytes: int = 0  # real bytes per client and round; filled in by the run's budget
     share: bool = True  # False: the control; the head of the client's own clauses alone, and nothing is sent
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(self, n_offered=1, min_examples=1, own_steps=1, steps=1, rate=0, decay=0)
+        check_at_least(
+            self, n_seed=0, n_offered=0 if self.n_seed else 1, min_examples=1, own_steps=1, steps=1, rate=0, decay=0
+        )
         check_at_least(self, refresh_every=0, patience=0, budget_bytes=0)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"method.momentum = {self.momentum} must be at least 0 and below 1")
@@ -81,11 +78,15 @@ class ClausePool(MachineMethod):
     def limits(self) -> linear.Limits:
         return linear.LIMITS[self.precision]
 
+    @property
+    def takes(self) -> Takes:
+        return "bits+bytes" if self.n_seed or self.own_seed else "bits"
+
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> PoolServer:
-        bias_only = np.zeros((task.n_classes, 1))
+        no_pool = np.zeros((task.n_classes, 1 + self.n_seed))
         pool = empty_pool(choose_shape(task, self.patch).n_literals)
-        return PoolServer(pool, *self.plan(task), bias_only, bias_only)
+        return PoolServer(pool, *self.plan(task), no_pool, no_pool)
 
     def run_round(self, server: PoolServer, fleet: Fleet) -> None:
         if not self.share:
@@ -136,30 +137,23 @@ class ClausePool(MachineMethod):
         return plan_telling(n_slots, self.budget_bytes, partial(self.list_messages, task), may_cut=self.n_offered == 1)
 
     def list_messages(self, task: Task, n_known: int, n_told: int) -> list[Message]:
-        n_mine, per_class = task.n_classes * self.n_offered, np.zeros(task.n_classes, np.int8)
-        n_slots, n_literals = n_mine * task.n_clients, choose_shape(task, self.patch).n_literals
-        holds, slots, rows = (
-            per_class > 0,
-            np.zeros(n_slots, np.bool_),
-            np.zeros((task.n_classes, 1 + n_known), np.int8),
-        )
-        return [
-            *list_largest(task.n_classes, n_literals, n_mine, n_slots, n_told),
-            Head(holds, slots, rows, per_class, 0.0).limited(rows=self.limits.head),
-            Change(holds, rows, per_class, np.zeros(len(BLENDS), np.int64)).limited(rows=self.limits.change),
-        ]
+        n_mine, n_literals = task.n_classes * self.n_offered, choose_shape(task, self.patch).n_literals
+        n_columns, n_slots = 1 + self.n_seed + n_known, n_mine * task.n_clients
+        return list_largest(task.n_classes, n_literals, n_mine, n_slots, n_told, n_columns, self.limits)
 
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> PooledModel:
-        holds = find_classes(site.train.y, task.n_classes)
-        machine = self.build(task, n_classes=int(np.count_nonzero(holds)))
-        return start_pooled(build_own(machine, holds, site.train.y))
+        holds = linear.find_classes(site.train.y, task.n_classes)
+        machine = self.build(task, n_classes=(n_held := int(np.count_nonzero(holds))))
+        seeds = start_seeds(task, n_held, n_seed=self.n_seed, bank=self.bank, own_seed=self.own_seed)
+        return start_pooled(build_own(machine, holds, site.train.y), seeds, keeps_untold=self.precision == "signs")
 
     @on_client
     def offer(self, client: PooledModel, _: Message, site: Site) -> Offer:
         self.learn_at_home(client, site, is_due=not client.is_trained)
         client.is_trained = True  # once for each offer, however often that is lost on its way
-        best = client.own.pick_best(site.train, n_each=self.n_offered, min_examples=self.min_examples)
+        examples = client.own_examples(site.train)
+        best = client.own.pick_best(examples, n_each=self.n_offered, min_examples=self.min_examples)
         return Offer(*best, client.own.holds, len(site.train.y), len(site.val.y))
 
     @on_client
@@ -173,8 +167,9 @@ class ClausePool(MachineMethod):
         client.take_head(linear.dequantise(sent.rows, sent.exponents), sent.holds, sent.slots, sent.blend)
         lesson = client.own.lesson(site.train, client.look_around(site.train.x))
         trained = linear.train(client.head, lesson, steps=self.steps, rate=self.rate, decay=self.decay)
-        holds, change = client.own.holds, trained - client.head
+        holds, change = client.own.holds, client.add_left_over(trained - client.head)
         rows, exponents = linear.quantise(linear.move_rows(change, holds, sent.holds), self.limits.change)
+        client.keep_left_over(change - linear.move_rows(linear.dequantise(rows, exponents), sent.holds, holds))
         news = None if np.array_equal(holds, sent.holds) else holds
         return Change(news, rows, exponents, client.count_right(site.val))
 
@@ -182,18 +177,26 @@ class ClausePool(MachineMethod):
     def learn_alone(self, client: PooledModel, _: Message, site: Site) -> None:
         """The control: nothing but the own model, whose head goes on learning."""
         if client.is_trained:
-            client.own.train_head(site.train, steps=self.own_steps, rate=self.rate, decay=self.decay)
+            client.own.train_head(
+                client.own_examples(site.train), steps=self.own_steps, rate=self.rate, decay=self.decay
+            )
         self.learn_at_home(client, site, is_due=not client.is_trained)
         client.is_trained = True
 
-    def personal_model(self, client: PooledModel) -> ClauseHeads:
-        return client.as_heads()
+    def personal_model(self, client: PooledModel) -> ClauseHeads | SeededHeads:
+        return client.as_model()
+
+    def background(self, server: PoolServer, client: PooledModel) -> Background:
+        return trace_clauses(server, client)
 
     # ---------------------------------------------------------------- pieces
     def learn_at_home(self, client: PooledModel, site: Site, *, is_due: bool) -> None:
         """If that is due, or if the client has come to hold other classes than before."""
         own, before = client.own, client.own.holds
-        if is_due or not np.array_equal(before, find_classes(site.train.y, len(before))):
-            train_own(own, site.train, site.rng, epochs=self.epochs)
-            own.train_head(site.train, steps=self.own_steps, rate=self.rate, decay=self.decay)
-            client.head = linear.move_rows(client.head, before, own.holds)
+        if is_due or not np.array_equal(before, linear.find_classes(site.train.y, len(before))):
+            examples, how = client.own_examples(site.train), {"rate": self.rate, "decay": self.decay}
+            train_own(own, examples, site.rng, epochs=self.epochs)
+            own.train_head(examples, steps=self.own_steps, **how)
+            if client.seeds is not None:
+                client.seeds.train(site.train, own.holds, steps=self.own_steps, **how)
+            client.take_classes(before)

@@ -1,6 +1,7 @@
 """What methods on Tsetlin Machines do alike: settings, the clause's view of an example, sizes, rebuilding."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,18 +35,26 @@ class MachineMethod(Algorithm):
     n_clauses: int = 100  # per class
     threshold: int = 1000  # T: votes beyond which a class needs no more training
     specificity: float = 5.0  # s: the larger, the more literals a clause keeps
+    fuzzy: tuple[int, int] | None = None  # fuzzy clauses: failures that silence one, literals at which it stops to grow
     patch: int | None = None  # side of the square patches; 0: the whole image; unset: 10, or the whole if it is small
     epochs: int = 1  # local epochs a round
 
     def __post_init__(self) -> None:
         check_at_least(self, n_clauses=1, threshold=1, specificity=1, patch=0, epochs=1)
+        if self.fuzzy is not None and not all(1 <= limit <= tm.Fuzzy.MOST for limit in self.fuzzy):
+            raise ValueError(f"method.fuzzy = {list(self.fuzzy)} must be two numbers from 1 to {tm.Fuzzy.MOST}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What all machines of the method are built with."""
+        fuzzy = None if self.fuzzy is None else tm.Fuzzy(*self.fuzzy)
+        return {"threshold": self.threshold, "specificity": self.specificity, "fuzzy": fuzzy}
 
     def build(self, task: Task, n_clauses: int | None = None, n_classes: int | None = None) -> tm.Machine:
         """None: as many as the settings and the task say."""
         n_clauses = self.n_clauses if n_clauses is None else n_clauses
         n_classes = task.n_classes if n_classes is None else n_classes
-        shape = choose_shape(task, self.patch)
-        return tm.build(shape, n_classes, n_clauses, threshold=self.threshold, specificity=self.specificity)
+        return tm.build(choose_shape(task, self.patch), n_classes, n_clauses, **self.options)
 
 
 class MergedMethod(MachineMethod):
@@ -77,8 +86,9 @@ class MergedMethod(MachineMethod):
 def choose_shape(task: Task, patch: int | None) -> tm.Shape:
     """Square patches of so many pixels; None: 10, or the whole image if it is small; 0: the whole image."""
     if len(task.input_shape) == 1:
-        return tm.Shape.flat(*task.input_shape)
+        return tm.Shape.flat(task.input_shape[0] - task.byte_layers)
     height, width, layers = (*task.input_shape, 1)[:3]
+    layers -= task.byte_layers
     if patch is None:
         patch = USUAL_PATCH if min(height, width) >= SMALL_IMAGE else 0
     size = (patch, patch) if patch else (height, width)
@@ -87,8 +97,8 @@ def choose_shape(task: Task, patch: int | None) -> tm.Shape:
 
 def build_alike(machine: tm.Machine, n_classes: int, n_clauses: int) -> tm.Machine:
     """Fresh, of another size."""
-    shape, threshold, specificity = machine.shape, machine.threshold, machine.specificity
-    return tm.build(shape, n_classes, n_clauses, threshold=threshold, specificity=specificity, boost=machine.boost)
+    alike = {name: getattr(machine, name) for name in ("threshold", "specificity", "boost", "fuzzy")}
+    return tm.build(machine.shape, n_classes, n_clauses, **alike)
 
 
 def resize(machine: tm.Machine, n_clauses: int) -> tm.Machine:

@@ -53,14 +53,9 @@ def build_own(machine: tm.Machine, holds: NDArray[np.bool_], labels: NDArray[np.
     return OwnModel(machine, holds, shares, np.zeros((0, 2), np.int8), np.zeros((machine.n_classes, 1)))
 
 
-def find_classes(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.bool_]:
-    """[class] whether it is among the labels."""
-    return np.bincount(labels, minlength=n_classes) > 0
-
-
 def train_own(own: OwnModel, examples: Examples, rng: np.random.Generator, *, epochs: int) -> None:
     """Trains the machine on, on the classes held now, and begins its head anew."""
-    holds = find_classes(examples.y, len(own.holds))
+    holds = linear.find_classes(examples.y, len(own.holds))
     own.machine, own.holds = keep_banks(own.machine, own.holds, holds), holds
     places = own.places(examples.y)
     tm.fit(own.machine, examples.x, places, rng, epochs=epochs)

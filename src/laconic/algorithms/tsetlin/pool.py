@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic import linear
 from laconic import tsetlin as tm
 from laconic.algorithm import count_affordable
-from laconic.wire import Bits, Count, Ints, Message
+from laconic.wire import Bits, Count, CountArray, Due, Expected, Ints, Message
 
+BLENDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the own model, tried on validation examples
 LEAST_TOLD = 20  # clauses a round; with fewer, a pool would take too long to arrive
 
 
@@ -25,6 +27,27 @@ class Clauses(Message):
     is_new: Bits  # [slot of the pool]
     clauses: Bits  # [new slot, literal]
     scales: Ints  # [new slot, 2]
+
+
+class Head(Message):
+    holds: Bits  # [class] those that have rows
+    slots: Bits | None  # [slot] those that have columns; None: all
+    rows: Ints  # [such class, 1 + seed feature + such slot]
+    exponents: Ints  # [such class]
+    blend: float
+
+
+class Change(Message):
+    holds: Bits | None  # [class] those held now; None: those that the head has rows of
+    rows: Ints  # as the head's
+    exponents: Ints
+    n_right: CountArray  # [blend] validation examples guessed right with each of BLENDS
+
+
+def expect_change(head: Head) -> Expected:
+    fields = {"rows": head.rows, "exponents": head.exponents}
+    same = {name: Due(array.shape, item_bytes=array.itemsize) for name, array in fields.items()}
+    return same | {"holds": Due(head.holds.shape, may_lack=True), "n_right": Due((len(BLENDS),))}
 
 
 @dataclass
@@ -83,9 +106,16 @@ def plan_telling(
     return n_known, min(n_known, n_told)
 
 
-def list_largest(n_classes: int, n_literals: int, n_offered: int, n_slots: int, n_told: int) -> list[Message]:
-    """An offer of so many clauses, and news of n_told of all the slots."""
+def list_largest(
+    n_classes: int, n_literals: int, n_offered: int, n_slots: int, n_told: int, n_columns: int, limits: linear.Limits
+) -> list[Message]:
+    """An offer of so many clauses, news of n_told of all the slots, a head of so many columns and its change."""
     offered, told = (np.zeros((n, n_literals), np.bool_) for n in (n_offered, n_told))
-    scales, holds = np.zeros((n_told, 2), np.int8), np.zeros(n_classes, np.bool_)
-    offer = Offer(offered, np.zeros((n_offered, 2), np.int8), holds, 0, 0)
-    return [offer, Clauses(np.zeros(n_slots, np.bool_), told, scales)]
+    per_class, slots = np.zeros(n_classes, np.int8), np.zeros(n_slots, np.bool_)
+    rows = np.zeros((n_classes, n_columns), np.int8)
+    return [
+        Offer(offered, np.zeros((n_offered, 2), np.int8), per_class > 0, 0, 0),
+        Clauses(slots, told, np.zeros((n_told, 2), np.int8)),
+        Head(per_class > 0, slots, rows, per_class, 0.0).limited(rows=limits.head),
+        Change(per_class > 0, rows, per_class, np.zeros(len(BLENDS), np.int64)).limited(rows=limits.change),
+    ]

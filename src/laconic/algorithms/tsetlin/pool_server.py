@@ -20,10 +20,15 @@ class PoolServer:
     pool: Pool
     n_known: int  # slots that a client may get to know
     n_told: int  # of these in one round
-    head: linear.Matrix  # [class, 1 + slot]
+    head: linear.Matrix  # [class, 1 + seed feature + slot]
     speed: linear.Matrix  # likewise; momentum
     blend: float = 1.0
     members: Members = field(default_factory=Members)
+
+    @property
+    def n_fixed(self) -> int:
+        """Columns of the head that everyone knows: the bias, and features from a seed."""
+        return int(self.head.shape[1]) - len(self.pool.owners)
 
     def expect_offer(self, n_offered: int) -> Expected:
         n_classes, n_literals = len(self.head), self.pool.clauses.shape[1]
@@ -37,10 +42,11 @@ class PoolServer:
 
     def take_offer(self, client: ClientId, offer: Offer, *, round: int, refresh_every: int = 0) -> None:
         """What the head knew of its slots is forgotten."""
+        n_fixed = self.n_fixed
         slots = write_offer(self.pool, client, tm.Clauses(offer.clauses, offer.scales))
-        n_more = 1 + len(self.pool.owners) - self.head.shape[1]
+        n_more = n_fixed + len(self.pool.owners) - self.head.shape[1]
         self.head, self.speed = (np.pad(old, ((0, 0), (0, n_more))) for old in (self.head, self.speed))
-        self.head[:, 1 + slots] = self.speed[:, 1 + slots] = 0
+        self.head[:, n_fixed + slots] = self.speed[:, n_fixed + slots] = 0
         known = self.members.by_id.get(client)
         # those who came together are refreshed apart, or the head would have to begin anew
         offered = round if known else round - client % max(1, refresh_every)
@@ -65,7 +71,9 @@ class PoolServer:
 
     def find_block(self, client: ClientId) -> linear.Block:
         """The classes that it holds and the slots that it knows, in the head."""
-        return np.ix_(self.members.by_id[client].holds, np.append(True, self.find_known(client)))
+        return np.ix_(
+            self.members.by_id[client].holds, np.append(np.ones(self.n_fixed, np.bool_), self.find_known(client))
+        )
 
     def move_head(self, changes: Mapping[ClientId, linear.Matrix], momentum: float) -> None:
         """By the mean over those who hold a class and know a slot, and some of the last move."""

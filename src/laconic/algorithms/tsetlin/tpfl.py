@@ -80,7 +80,7 @@ class TPFL(MachineMethod):
     # ---------------------------------------------------------------- client
     def start_client(self, task: Task, site: Site) -> Client:
         shape, settings = choose_shape(task, self.patch), (task.n_classes, self.n_clauses, site.rng)
-        return Client(tm.build_coalesced(shape, *settings, threshold=self.threshold, specificity=self.specificity))
+        return Client(tm.build_coalesced(shape, *settings, **self.options))
 
     @on_client
     def train(self, client: Client, _: Message, site: Site) -> Vote:

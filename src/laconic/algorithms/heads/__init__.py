@@ -1,0 +1,1 @@
+"""Methods that train nothing but a linear head, on features that both ends have."""

@@ -1,0 +1,44 @@
+"""Data at hand as a data set: frames, arrays, or what a hub of data sets gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from laconic.columns import Origin
+from laconic.data.datasets import Dataset, from_arrays
+from laconic.data.frames import from_frames
+from laconic.data.hub import OWNER, find_splits, from_splits
+from laconic.data.known import ARRAYS
+from laconic.data.reading import Reading, split
+
+
+def from_memory(data: Any, reading: Reading, name: str = "data") -> Dataset:
+    """data: a frame, (x, y), (x, y, owners), a mapping of x_train, y_train, x_test and y_test, or from a hub.
+
+    Of what comes without a test set, a quarter of each owner's rows, or else of each class, becomes one.
+    """
+    if isinstance(data, Dataset):
+        reading.refuse_others(name, "group")
+        return data
+    if splits := find_splits(data):
+        return from_splits(name, splits, reading)
+    if reading.test_file:
+        raise ValueError(f"test = {reading.test!r} is a file; of data at hand, give the share of rows for the test")
+    if hasattr(data, "columns"):
+        reading.refuse_others(name, "label", "group", "features", "test")
+        return from_frames(name, [(data, Origin("the frame"))], reading)
+    reading.refuse_others(name, "group", "test")
+    if isinstance(data, Mapping):
+        return from_arrays(name, data)
+    if isinstance(data, tuple) and len(data) in (2, 3):
+        x, y, *owners = (np.asarray(part) for part in data)
+        owner = reading.group or OWNER
+        table = {"x": x, "y": y} | ({owner: owners[0]} if owners else {})
+        return from_arrays(name, split(table, [owner, "y"], reading.share))
+    raise ValueError(
+        f"data is a {type(data).__name__}; give the name or path of a data set, a frame with label=, (x, y), "
+        f"(x, y, owners), or a mapping of {', '.join(ARRAYS)}"
+    )

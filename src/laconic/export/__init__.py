@@ -1,0 +1,1 @@
+"""Personal models in other languages: written only after they were compared with ours."""

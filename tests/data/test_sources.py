@@ -1,0 +1,233 @@
+"""Each source of data, on real files made here."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clinics import write_clinics
+from laconic.columns import Column
+from laconic.data.memory import from_memory
+from laconic.data.reading import Reading, pick_test
+from laconic.data.sources import name_source, open_source
+
+pandas = pytest.importorskip("pandas")
+BY_CLINIC = Reading(label="finding", group="clinic")
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clinics(tmp_path_factory.mktemp("tables") / "clinics.csv")
+
+
+def same(one, other) -> bool:
+    arrays = ("x_train", "y_train", "x_test", "y_test")
+    return all(np.array_equal(getattr(one, key), getattr(other, key), equal_nan=True) for key in arrays) and (
+        (one.classes, one.features, one.columns) == (other.classes, other.features, other.columns)
+    )
+
+
+def test_a_csv_has_owners_text_and_gaps(csv: Path) -> None:
+    clinics = open_source(str(csv), BY_CLINIC)
+    assert clinics.name == "clinics"
+    assert clinics.classes == ("ill", "well")
+    assert clinics.columns == (
+        Column("age"),
+        Column("dose", (), may_lack=True),
+        Column("eyes", ("brown", "green", "grey"), may_lack=True),
+    )
+    in_train, in_test = clinics.groups["clinic"]
+    assert {*in_train} == {"north", "south", "east", "tiny"}
+    assert 0.2 < len(in_test) / len(in_train) < 0.35
+    assert np.isnan(clinics.x_train[:, 1]).mean() == pytest.approx(0.1, abs=0.05)
+
+
+def test_parquet_frames_and_npz_give_the_same_as_csv(csv: Path, tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    expected = open_source(str(csv), BY_CLINIC)
+    frame = pandas.read_csv(csv, keep_default_na=False, na_values=["", "NA"])
+    frame.to_parquet(tmp_path / "clinics.parquet")
+    assert same(open_source(str(tmp_path / "clinics.parquet"), BY_CLINIC), expected)
+    assert same(from_memory(frame, BY_CLINIC), expected)
+    assert same(from_memory(polars.read_csv(csv, null_values=["", "NA"]), BY_CLINIC), expected)
+    from laconic.data.datasets import to_arrays
+
+    np.savez(tmp_path / "clinics.npz", **to_arrays(expected))
+    assert same(open_source(str(tmp_path / "clinics.npz"), Reading(group="clinic")), expected)
+
+
+def test_the_test_is_a_share_or_a_file_of_its_own(csv: Path, tmp_path: Path) -> None:
+    half = open_source(str(csv), Reading(label="finding", group="clinic", test=0.5))
+    assert abs(len(half.y_train) - len(half.y_test)) <= 4
+    other = write_clinics(tmp_path / "later.csv", 50, seed=1)
+    later = open_source(str(csv), Reading(label="finding", group="clinic", test=str(other)))
+    assert (len(later.y_train), len(later.y_test)) == (401, 51)
+
+
+def test_only_the_features_named_are_learned_from(csv: Path) -> None:
+    chosen = open_source(str(csv), Reading(label="finding", group="clinic", features=("eyes",)))
+    assert chosen.features == ("eyes",)
+    assert chosen.x_train.shape[1] == 1
+
+
+def test_a_table_of_plain_numbers_is_read_as_arrays_are(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("a,b,y\n" + "".join(f"{k},{k % 3},{k % 2}\n" for k in range(20)))
+    plain = open_source(str(tmp_path / "plain.csv"), Reading(label="y"))
+    assert plain.columns == ()
+    assert plain.booleanize == "quantile:4"
+    (tmp_path / "bits.csv").write_text("a,b,y\n" + "".join(f"{k % 2},1,{k % 2}\n" for k in range(20)))
+    assert open_source(str(tmp_path / "bits.csv"), Reading(label="y")).booleanize == "none"
+
+
+@pytest.mark.parametrize(
+    ("reading", "words"),
+    [
+        (Reading(), r"data\.label is empty; which column is to be predicted\? columns of clinics.csv are clinic, age"),
+        (Reading(label="result"), r"data\.label: there is no column result"),
+        (Reading(label="finding", group="ward"), r"data\.group: there is no column ward"),
+        (Reading(label="finding", features=("size",)), r"data\.features: there is no column size"),
+        (Reading(label="finding", group="finding"), "must be different columns"),
+        (
+            Reading(label="dose", group="clinic"),
+            "dose holds .* in row 1 of clinics.csv, counted from 1; a name or a whole",
+        ),
+        (Reading(label="finding", size=3), r"data\.size is given, but .* knows only of data\.label"),
+        (Reading(label="finding", test="no.csv"), "no.csv is not there"),
+    ],
+)
+def test_what_does_not_fit_a_table_is_refused_in_its_words(csv: Path, reading: Reading, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        open_source(str(csv), reading)
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.csv").write_text('a,b\n1,2\n1,2,3\n"')
+    with pytest.raises(ValueError, match=r"broken\.csv cannot be read"):
+        open_source(str(tmp_path / "broken.csv"), Reading(label="a"))
+
+
+def test_labels_of_known_sets_and_npz_are_not_asked_for() -> None:
+    with pytest.raises(ValueError, match=r"data\.label is given, but digits knows only of data\.group; leave it out"):
+        open_source("digits", Reading(label="y"))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.3, 0.5])
+def test_a_share_of_each_group_is_picked(share: float) -> None:
+    groups = np.repeat([0, 1, 2], [10, 100, 1])
+    picked = pick_test(groups, share)
+    assert picked[:10].sum() == round(10 * share - 0.01)
+    assert picked[10:110].sum() == round(100 * share)
+    assert not picked[110]
+
+
+# ---------------------------------------------------------------- images
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for label in ("cat", "dog"):
+        (tmp_path / "pets" / label).mkdir(parents=True)
+        for k in range(8):
+            pixels = rng.integers(0, 256, (12, 10, 3), np.uint8)
+            image.fromarray(pixels).save(tmp_path / "pets" / label / f"{k}.{'png' if k % 2 else 'JPG'}")
+    return tmp_path / "pets"
+
+
+def test_a_folder_of_images_is_brought_to_one_size(pictures: Path) -> None:
+    pets = open_source(str(pictures), Reading(size=6))
+    assert pets.classes == ("cat", "dog")
+    assert pets.x_train.shape == (12, 6, 6, 3)
+    assert pets.x_test.shape == (4, 6, 6, 3)
+    assert open_source(str(pictures)).x_train.shape == (12, 12, 10, 3)
+
+
+def test_grey_images_have_no_colours_and_train_and_test_may_be_folders(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for half, n_images in {"train": 3, "test": 2}.items():
+        for label in ("no", "yes"):
+            (tmp_path / half / label).mkdir(parents=True)
+            for k in range(n_images):
+                image.fromarray(np.full((4, 4), k, np.uint8)).save(tmp_path / half / label / f"{k}.png")
+    found = open_source(str(tmp_path))
+    assert found.x_train.shape == (6, 4, 4)
+    assert found.x_test[:, 0, 0].tolist() == [0, 1, 0, 1]
+
+
+def test_images_that_cannot_be_read_or_differ_are_named(pictures: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.zeros((5, 5, 3), np.uint8)).save(pictures / "dog" / "odd.png")
+    with pytest.raises(ValueError, match=r"odd\.png is of 5x5 pixels, not 10x12 as the first; .*data\.size"):
+        open_source(str(pictures))
+    (pictures / "dog" / "odd.png").write_text("no image")
+    with pytest.raises(ValueError, match=r"odd\.png is no image that Pillow can read"):
+        open_source(str(pictures))
+    (pictures / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"has no images; files such as .*CLASS.*NAME\.png"):
+        open_source(str(pictures / "empty"))
+
+
+# ---------------------------------------------------------------- hubs
+@pytest.fixture
+def hub_table(csv: Path):
+    datasets = pytest.importorskip("datasets")
+    frame = pandas.read_csv(csv, keep_default_na=False, na_values=["", "NA"])
+    found = datasets.Dataset.from_pandas(frame)
+    return found.class_encode_column("finding")
+
+
+def test_a_set_saved_by_hugging_face_is_read_with_names_of_its_labels(hub_table, csv: Path, tmp_path: Path) -> None:
+    hub_table.save_to_disk(str(tmp_path / "clinics"))
+    found = open_source(f"hf:{tmp_path / 'clinics'}", Reading(group="clinic"))
+    assert same(found, open_source(str(csv), BY_CLINIC))
+
+
+def test_splits_of_a_hub_are_train_and_test(hub_table) -> None:
+    datasets = pytest.importorskip("datasets")
+    both = datasets.DatasetDict(train=hub_table.select(range(300)), test=hub_table.select(range(300, 350)))
+    found = from_memory(both, Reading(group="clinic"))
+    assert (len(found.y_train), len(found.y_test)) == (300, 50)
+
+
+def test_partitions_of_flwr_datasets_are_clients(hub_table, tmp_path: Path) -> None:
+    partitioning = pytest.importorskip("flwr_datasets.partitioner")
+    partitioner = partitioning.IidPartitioner(num_partitions=4)
+    partitioner.dataset = hub_table.remove_columns("clinic")
+    found = from_memory([partitioner.load_partition(k) for k in range(4)], Reading())
+    assert [int((found.groups["client"][0] == k).sum()) for k in range(4)] == [76, 75, 75, 75]
+
+
+def test_pictures_of_a_hub_become_arrays(pictures: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    files = sorted(map(str, pictures.rglob("*.png")))
+    table = {"image": files, "label": [int("dog" in file) for file in files]}
+    kinds = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
+    found = from_memory(datasets.Dataset.from_dict(table, features=kinds), Reading(size=5))
+    assert found.x_train.shape[1:] == (5, 5, 3)
+    assert found.classes == ("cat", "dog")
+
+
+# ---------------------------------------------------------------- a function of one's own
+def test_a_function_in_the_working_folder_gives_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "my_rows", raising=False)
+    code = "import numpy as np\nrows = 3\nx = np.arange(40.0).reshape(20, 2)\n"
+    code += "def read():\n    return x, x[:, 0] > 20, x[:, 0] % 4\n"
+    (tmp_path / "my_rows.py").write_text(code)
+    found = open_source("my_rows:read")
+    assert found.name == "my_rows.read"
+    assert {*found.groups} == {"client"}
+    with pytest.raises(ValueError, match="my_rows has no raed; functions in it: read"):
+        open_source("my_rows:raed")
+    with pytest.raises(ValueError, match="rows is a int, a function was expected"):
+        open_source("my_rows:rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [("digits", "digits"), ("some/clinics.csv", "clinics"), ("my.data:read", "my.data.read"), ("hf:a/b:c", "a.b.c")],
+)
+def test_a_source_has_a_short_name_that_any_system_takes(name: str, called: str) -> None:
+    assert name_source(name) == called

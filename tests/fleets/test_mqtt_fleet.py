@@ -1,0 +1,286 @@
+"""The fleet over MQTT with its frames, but without a broker: real ones are in tests/deploy."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mean_label import MeanLabel
+from rumour import Rumour
+
+from laconic.algorithm import Algorithm, Examples, Task, steps_of
+from laconic.fleets.base import BaseFleet, Conditions
+from laconic.fleets.frames import (
+    BEGIN,
+    END,
+    EVALUATE,
+    FIRST_STEP,
+    Answer,
+    Head,
+    Outcome,
+    Sent,
+    read_numbers,
+    read_request,
+    read_score,
+    write_numbers,
+    write_reply,
+    write_score,
+)
+from laconic.fleets.host import Home, Score
+from laconic.fleets.node import Node, Stage
+from laconic.fleets.remote import evaluate, perform
+from laconic.fleets.source import ClientData
+from laconic.simulation import Federation, federate
+from laconic.state import freeze
+from laconic.wire import EMPTY, NOTES, WireError
+
+pytest.importorskip("paho.mqtt", reason="paho-mqtt is not installed: pip install 'laconic-fl[mqtt]'")
+
+from laconic.fleets import mqtt
+from laconic.fleets.mqtt import GONE, HERE, Board, MqttFleet, Post
+
+N_CLIENTS, N_ROUNDS, SEED, RUN = 4, 3, 7, 0xAB12
+TASK = Task((2,), 3, N_CLIENTS)
+
+
+def make_source() -> ClientData:
+    rng, parts = np.random.default_rng(0), []
+    for _ in range(N_CLIENTS):
+        x, y = rng.integers(0, 2, (9, 2)).astype(np.uint8), rng.integers(0, 3, 9)
+        parts.append((Examples(x, y),) * 3)
+    return ClientData.of(parts)
+
+
+class LoopLink:
+    """In place of a broker: nodes answer at once. meddle(client, head, answer): what comes in place of it."""
+
+    def __init__(self, home: Home, folder: Path, *, sends_notes: bool = False) -> None:
+        self.home, self.folder, self.sends_notes = home, folder, sends_notes
+        self.board = Board(N_CLIENTS)
+        self.steps = [step.name for step in steps_of(type(home.algorithm))]
+        self.asked: list[tuple[int, Head]] = []
+        self.known = set(range(N_CLIENTS))
+        self.meddle: Callable[[int, Head, bytes], list[bytes]] = lambda client, head, answer: [answer]
+        for client in range(N_CLIENTS):
+            self.board.hear(f"l/{client:03d}/s", HERE)
+
+    def publish(self, topic: str, payload: bytes) -> None:
+        client, (head, body) = int(topic.split("/")[1]), Head.read(payload)
+        self.asked.append((client, head))
+        if head.kind == BEGIN:
+            self.known.add(client)
+            return
+        for answer in self.meddle(client, head, self.answer(client, head, body)):
+            self.board.hear(f"l/{client:03d}/r", answer)
+
+    def answer(self, client: int, head: Head, body: bytes) -> bytes:
+        node, stage = Node(self.home, client, self.folder / str(client)), Stage(head.attempt, head.round - head.lag)
+        outcome, reply = Outcome.DONE, b""
+        try:
+            if client not in self.known:
+                outcome = Outcome.UNKNOWN
+            elif head.kind == EVALUATE:
+                reply = write_score(evaluate(node, head.round, stage))
+            elif head.kind != END:
+                request = read_request(head, body, self.steps, client)
+                reply = write_reply(*perform(node, request, stage, sends_notes=self.sends_notes))
+        except (ValueError, WireError) as error:
+            outcome, reply = Outcome.REFUSED, str(error).encode()
+        return Answer(head.run, head.attempt, head.round, head.call, outcome, Sent(60, 70), reply).write()
+
+
+@pytest.fixture
+def open_mqtt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mqtt, "LOOK_SECONDS", 0.02)
+
+    def open_fleet(
+        method: Algorithm,
+        lost_replies: float = 0.0,
+        *,
+        attempt: int = 1,
+        wait: float = 5.0,
+        sends_notes: bool = False,
+        folder: str = "",
+    ) -> MqttFleet:
+        home = Home(method, TASK, make_source(), SEED)
+        link = LoopLink(home, tmp_path / folder, sends_notes=sends_notes)
+        open_fleet.said = []
+        post = Post(link, link.board, RUN, attempt, lambda: [(BEGIN, b"settings")], wait, 0.0, open_fleet.said.append)
+        return MqttFleet(home, Conditions(lost_replies=lost_replies), lambda what, done, total: None, post)
+
+    return open_fleet
+
+
+def play_rounds(fleet: BaseFleet, first: int = 0, last: int = N_ROUNDS, server: object = None) -> tuple[object, list]:
+    records, federation = [], Federation(fleet.home.algorithm, TASK, fleet)
+    federation.server = server
+    for number in range(first, last + 1):
+        played = federation.play(number, is_evaluated=True)
+        records.append(([*fleet.ledger.to_jsonl()], played.scores, fleet.client_notes, fleet.n_lost))
+        fleet.settle()
+    return federation.server, records
+
+
+@pytest.mark.parametrize("sends_notes", [False, True], ids=["", "notes"])
+@pytest.mark.parametrize("method", [MeanLabel(), Rumour()], ids=["mean-label", "rumour"])
+def test_same_states_ledger_and_scores_as_on_the_local_fleet(
+    method: Algorithm, sends_notes: bool, open_mqtt, tmp_path: Path
+) -> None:
+    """Ledgers but for notes, which cost bytes only there; and notes, where nodes let them go."""
+    with federate(method, TASK, make_source(), SEED, conditions=Conditions(lost_replies=0.2)) as federation:
+        server, records = play_rounds(federation.fleet)
+        states = [federation.fleet._host.dump(client) for client in range(N_CLIENTS)]
+    there, found = play_rounds(open_mqtt(method, 0.2, sends_notes=sends_notes))
+    for (ledger, scores, notes, n_lost), (due, *others) in zip(found, records, strict=True):
+        assert [row for row in ledger if json.loads(row)["field"] != NOTES] == due
+        assert [scores, notes, n_lost] == [others[0], others[1] if sends_notes else {}, others[2]]
+    assert freeze({"server": there}) == freeze({"server": server})
+    for client, state in enumerate(states):
+        newest = sorted((tmp_path / str(client)).glob("round-*"))[-1]
+        assert (newest / "client.safetensors").read_bytes() == state
+
+
+def test_a_frame_is_twelve_bytes_or_less_beside_the_payload() -> None:
+    for number, call in ((1, 1), (127, 3), (16_000, 12)):
+        head = Head(RUN, FIRST_STEP + 3 * 9, 3, number, call, 1)
+        answer = Answer(RUN, 3, number, call, Outcome.DONE, Sent(137, 9_000), b"")
+        assert len(head.write()) <= 12
+        assert len(answer.write()) <= 12
+        assert Head.read(head.write() + b"body") == (head, b"body")
+        assert Answer.read(answer.write()) == answer
+        assert answer.is_to(head)
+
+
+def test_numbers_of_any_size_read_back_and_half_of_one_is_refused() -> None:
+    numbers = [0, 1, 127, 128, 300, 2**31, 2**49]
+    data = write_numbers(numbers)
+    assert read_numbers(data + b"rest", len(numbers)) == (numbers, b"rest")
+    for broken in (data[:-1], b"\xff" * 20, b""):
+        with pytest.raises(ValueError, match="in the midst of a number"):
+            read_numbers(broken, len(numbers))
+
+
+def test_a_node_is_told_of_a_run_once_and_again_if_it_says_it_knows_of_none(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+    fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    link = fleet.post.link
+    assert [client for client, head in link.asked if head.kind == BEGIN] == [0, 1, 2, 3]
+    again = open_mqtt(method, attempt=2)  # a server that resumes does not tell anybody unasked
+    again.post.link.known -= {2}
+    assert len(again.ask(method.tell, dict.fromkeys(again.everyone, EMPTY))) == N_CLIENTS
+    assert [client for client, head in again.post.link.asked if head.kind == BEGIN] == [2]
+
+
+def test_answers_that_come_twice_or_late_change_nothing_and_are_named(open_mqtt) -> None:
+    method = Rumour()
+    undisturbed = play_rounds(open_mqtt(method), 0, 2)
+    fleet, before = open_mqtt(method, folder="again"), {}
+
+    def replay(client: int, head: Head, answer: bytes) -> list[bytes]:
+        """Its last answer, then this one twice."""
+        old, before[client] = before.get(client), answer
+        return [old or answer, answer, answer]
+
+    fleet.post.link.meddle = replay
+    server, records = play_rounds(fleet, 0, 2)
+    assert freeze({"server": server}) == freeze({"server": undisturbed[0]})
+    assert [row[:2] for row in records] == [row[:2] for row in undisturbed[1]]
+    assert any("answers round" in line and "again; left aside" in line for line in open_mqtt.said)
+    assert not fleet.refused
+
+
+LIES = {
+    "in the midst of a number": b"\xab\x12\xff",
+    "its outcome is 7f": b"\xab\x12\x01\x00\x01\x7f\x00\x00",
+    "the node says: no": Answer(RUN, 1, 0, 1, Outcome.REFUSED, Sent(), b"no").write(),
+    "the node says: <not here>": Answer(RUN, 1, 0, 1, Outcome.UNFIT, Sent(), b"<not here>").write(),
+}
+
+
+@pytest.mark.parametrize("words", LIES)
+def test_an_answer_that_is_unsound_or_a_refusal_is_named_and_the_others_count(words: str, open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+    fleet.post.link.meddle = lambda client, head, answer: [LIES[words] if client == 1 else answer]
+    assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0, 2, 3]
+    (line,) = fleet.refused
+    assert "client 1: reply to tell refused" in line
+    assert words in line
+
+
+def test_a_run_that_nobody_can_take_part_in_ends_with_what_they_say(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+    unfit = Answer(RUN, 1, 0, 1, Outcome.UNFIT, Sent(), b"x_train has shape (3, 2)").write()
+    fleet.post.link.meddle = lambda client, head, answer: [unfit]
+    with pytest.raises(
+        ValueError, match=r"none of the 4 nodes that answered can take part: client 0: x_train has shape"
+    ):
+        fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+
+
+def test_who_has_left_is_not_waited_for_and_is_asked_again_at_its_birth(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+    link = fleet.post.link
+    link.board.hear("l/002/s", GONE)
+    assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0, 1, 3]
+    assert "no reply from clients 2" in open_mqtt.said[-1]
+    fleet.begin(1)
+    assert fleet.sampled == [0, 1, 3]
+
+    def bear_third(client: int, head: Head, answer: bytes) -> list[bytes]:
+        """Before the others have all answered."""
+        if client == 0:
+            link.board.hear("l/002/s", HERE)
+        return [answer]
+
+    link.meddle = bear_third
+    assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0, 1, 2, 3]
+
+
+def test_who_is_there_but_silent_is_missed_once_and_waited_for_again_when_heard_of(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method, wait=0.2)
+    fleet.post.link.meddle = lambda client, head, answer: [] if client == 3 else [answer]
+    assert 3 not in fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    assert not fleet._is_expected(3)
+    fleet.post.board.hear("l/003/r", b"\xab\x12\x01\x00\x01\x00\x00\x00")
+    fleet.post.link.meddle = lambda client, head, answer: [answer]
+    assert 3 in fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    assert fleet._is_expected(3)
+
+
+def test_a_broker_that_went_away_makes_nobody_absent(open_mqtt) -> None:
+    board = open_mqtt(MeanLabel()).post.board
+    board.lose_broker()
+    assert not board.here
+    assert set(board.left.values()) == {float("inf")}
+    board.find_broker()
+    assert max(board.left.values()) < float("inf")
+
+
+def test_what_sockets_took_is_handed_on_by_round_and_client(open_mqtt) -> None:
+    method, rows = MeanLabel(), []
+    fleet = open_mqtt(method)
+    object.__setattr__(fleet.post, "weighed", lambda number, client, answer: rows.append((number, client, answer)))
+    fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    fleet.part()
+    assert [(number, client) for number, client, _ in rows] == [(0, client) for client in range(N_CLIENTS)] * 2
+    assert {answer.exchanged for _, _, answer in rows} == {Sent(60, 70)}
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "<b>", "[red]", "x" * 41, ""])
+def test_a_further_prediction_has_a_plain_name(name: str) -> None:
+    with pytest.raises(ValueError, match="has no name of letters"):
+        read_score(0, write_score(Score(0, 5, 2, ((name, 1),))))
+
+
+@pytest.mark.parametrize("score", [Score(0, 5, 7), Score(0, 10**9, 1), Score(0, 5, 2, (("also", 9),))])
+def test_a_score_beyond_belief_is_refused(score: Score) -> None:
+    with pytest.raises(ValueError, match="right of"):
+        read_score(0, write_score(score))
+    assert read_score(0, write_score(Score(0, 5, 2, (("also", 3),)))) == Score(0, 5, 2, (("also", 3),))
