@@ -21,7 +21,7 @@ from laconic.algorithm import ClientId, Fleet, Site, Takes, Task, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import MachineMethod, choose_shape
 from laconic.algorithms.tsetlin.own_model import build_own, train_own
-from laconic.algorithms.tsetlin.pool import (
+from laconic.algorithms.tsetlin.pool import (  # fmt: skip
     BLENDS,
     Change,
     Clauses,
@@ -67,10 +67,8 @@ class ClausePool(MachineMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(
-            self, n_seed=0, n_offered=0 if self.n_seed else 1, min_examples=1, own_steps=1, steps=1, rate=0, decay=0
-        )
-        check_at_least(self, refresh_every=0, patience=0, budget_bytes=0)
+        check_at_least(self, n_offered=0 if self.n_seed else 1, min_examples=1, own_steps=1, steps=1, rate=0, decay=0)
+        check_at_least(self, n_seed=0, refresh_every=0, patience=0, budget_bytes=0)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"method.momentum = {self.momentum} must be at least 0 and below 1")
 

@@ -98,11 +98,7 @@ class CSpFedTM(SplitMethod):
         if self.donors == "performance":
             fleet.note(**{f"donor_{place}": client for place, client in enumerate(wanted, start=1)})
         before, orders = tm.include_bits(server.shared), {client: Wanted(classes) for client, classes in wanted.items()}
-        sent = fleet.ask(
-            self.give_states,
-            orders,
-            expect=lambda order: {"states": Due(before[order.classes].shape)},
-        )
+        sent = fleet.ask(self.give_states, orders, expect=lambda order: {"states": Due(before[order.classes].shape)})
         server.accuracy |= {client: update.accuracy for client, update in updates.items()}
         self.merge_weights(server, server.shared, list(updates.values()), fleet.averaging)
         arrived = [(wanted[client], reply.states) for client, reply in sent.items()]
@@ -146,8 +142,8 @@ class CSpFedTM(SplitMethod):
         if n_shared:
             machine, per_class = self.build(task, n_shared), np.zeros(task.n_classes, np.int64)
             weights, states = machine.weights, tm.include_bits(machine)
-            messages += [Update(weights, 0, 0.0, per_class), Wanted(per_class > 0)]
-            messages += [States(states), Merged(weights, states)]
+            asked = [Update(weights, 0, 0.0, per_class), Wanted(per_class > 0), States(states)]
+            messages += [*asked, Merged(weights, states)]
         return messages
 
     # ---------------------------------------------------------------- client
@@ -167,10 +163,8 @@ class CSpFedTM(SplitMethod):
             return None
         if self.tested == "trained":
             client.keep_trained()
-        half = float(np.float16(accuracy))  # three bytes on the wire; fine enough to rank by
-        return Update(
-            client.machines["shared"].weights, len(site.train.y), half, per_class if self.tells_counts else None
-        )
+        weights, counts = client.machines["shared"].weights, per_class if self.tells_counts else None
+        return Update(weights, len(site.train.y), float(np.float16(accuracy)), counts)  # fine enough to rank by
 
     @on_client
     def give_states(self, client: TwoMachines, wanted: Wanted, site: Site) -> States:
@@ -194,9 +188,8 @@ class CSpFedTM(SplitMethod):
             client.mask_weights()
         scores = client.judge(held_out(site), lambda sums: self.choose(client, sums))
         client.is_gated = self.gate and "private" in scores and scores["both"] <= scores["private"]
-        site.note(**{f"{name}_accuracy": each for name, each in scores.items()})
-        if self.gate:
-            site.note(is_gated=client.is_gated)
+        gate = {"is_gated": float(client.is_gated)} if self.gate else {}
+        site.note(**{f"{name}_accuracy": each for name, each in scores.items()}, **gate)
         return scores["private" if client.is_gated else "both"]
 
     def choose(self, client: TwoMachines, sums: Sums) -> NDArray[np.int64]:
