@@ -21,7 +21,6 @@ app = typer.Typer(
     help="Personalised federated learning in few bytes.",
     epilog="Example: laconic demo",
     no_args_is_help=True,
-    add_completion=False,
 )
 bench_app = typer.Typer(
     help="Measure ours against other libraries, on this machine.",

@@ -13,6 +13,7 @@ from laconic.deploy.settings import read_settings
 from laconic.models.portable import About
 from laconic.models.preprocessing import Centred, Pixels, Preprocessing
 
+
 def read_node(folder: Path) -> ClientModel:
     """Of the run that the node worked on last. Its rows are as its own examples are."""
     found, settings = open_node_state(folder), read_settings(folder, "node")
