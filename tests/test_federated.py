@@ -4,6 +4,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from clinics import write_clinics
 from laconic import FederatedClassifier
 
 SMALL = {"n_clauses": 20, "epochs": 3, "threshold": 20}
@@ -138,3 +139,36 @@ def test_groups_must_fit_the_rows_and_be_known_to_predict(digits) -> None:
     fitted = FederatedClassifier("local-tm", rounds=1, settings=SMALL, random_state=0).fit(x[:90], y[:90], owners[:90])
     with pytest.raises(ValueError, match=r"groups has \['zoe'\], who took no part"):
         fitted.predict(x[:1], groups=["zoe"])
+
+
+# ---------------------------------------------------------------- frames with text and gaps
+@pytest.fixture(scope="module")
+def clinics(tmp_path_factory: pytest.TempPathFactory):
+    pandas = pytest.importorskip("pandas")
+    path = write_clinics(tmp_path_factory.mktemp("frames") / "clinics.csv", 200)
+    return pandas.read_csv(path, keep_default_na=False, na_values=["", "NA"])
+
+
+def test_a_frame_with_text_and_gaps_gives_rules_in_its_words(clinics) -> None:
+    x = clinics[["age", "dose", "eyes"]]
+    federation = FederatedClassifier("local-tm", rounds=2, settings=SMALL, random_state=0)
+    federation.fit(x, clinics.finding, groups=clinics.clinic)
+    assert federation.score(x, clinics.finding, groups=clinics.clinic) > 0.8
+    assert federation.feature_names_in_.tolist() == ["age", "dose", "eyes"]
+    words = "\n".join(map(str, federation.rules("north", x, clinics.finding)))
+    assert "eyes is" in words
+    model = federation.client_model("north")
+    assert model.predict(x).tolist() == federation.predict(x, groups=np.full(len(x), "north")).tolist()
+    with pytest.raises(ValueError, match="column eyes holds 'red' in row 0"):
+        federation.predict(x.head(1).assign(eyes="red"), groups=["north"])
+
+
+def test_rows_of_a_group_never_seen_are_refused_or_voted_on_by_all(clinics) -> None:
+    x, owners = clinics[["age", "dose", "eyes"]], np.full(len(clinics), "west")
+    federation = FederatedClassifier("local-tm", rounds=1, settings=SMALL, random_state=0)
+    federation.fit(x, clinics.finding, groups=clinics.clinic)
+    with pytest.raises(ValueError, match=r"\['west'\], who took no part in fit; .*unseen=\"vote\""):
+        federation.predict(x, groups=owners)
+    federation.set_params(unseen="vote")
+    assert federation.predict(x, groups=owners).tolist() == federation.predict(x).tolist()
+    np.testing.assert_allclose(federation.predict_proba(x, groups=owners), federation.predict_proba(x))

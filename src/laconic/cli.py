@@ -22,7 +22,6 @@ app = typer.Typer(
     help="Personalised federated learning in few bytes.",
     epilog="Example: laconic demo",
     no_args_is_help=True,
-    add_completion=False,
 )
 
 
@@ -116,6 +115,34 @@ def compare(
         folder = next(iter(plan)).parents[0 if len(numbers) < 2 else 1]
         where = f"in {folder}; after a stop, the same command with --out {folder} goes on" if out is None else ""
         carry_out(plan, as_json=as_json, quiet=quiet, as_list=True, where=where)
+
+
+def sweep(
+    words: Annotated[list[str], typer.Argument(metavar="[EXP.TOML] KEY=A,B...")],
+    over: Annotated[list[str] | None, typer.Option("--over", metavar="KEY=A,B", help="The same; repeatable.")] = None,
+    settings: Settings = None,
+    seeds: Seeds = None,
+    budget: Budget = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all runs; given again, it goes on there.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run an experiment once for every choice of some settings' values, print a table and write one report.
+
+    EXP.TOML: a file made by laconic init; without it everything is at its default. KEY=A,B: values to go over; choose
+    among them by --set data.tested=validation, never by the test.
+    """
+    numbers = read_seeds(seeds)
+    files = [word for word in words if "=" not in word]
+    if len(files) > 1:
+        raise typer.BadParameter(f"{', '.join(files)} are several files; give one, and KEY=A,B for what to go over")
+    with explained(debug=debug):
+        from laconic.runs.sweep import plan_sweep
+
+        axes = [*(over or ()), *(word for word in words if "=" in word)]
+        plan = plan_sweep(Path(files[0]) if files else None, read_settings(settings, budget), axes, numbers, out)
+        carry_out(plan, as_json=as_json, quiet=quiet, as_list=True)
 
 
 def report(
@@ -307,6 +334,7 @@ app.command("check", epilog="Example: laconic check exp.toml --set data.clients=
 app.command("conform", epilog="Example: laconic conform my_method:MyMethod --fleets local,process")(conform)
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
+app.command("sweep", epilog="Example: laconic sweep exp.toml --over data.alpha=0.05,0.1 method.epochs=1,5")(sweep)
 app.command("report", epilog="Example: laconic report runs/first")(report)
 app.command(
     "reproduce", epilog="Example: laconic reproduce cs-pfedtm:9:personalisation-only/cifar10/0.1 --scale small"

@@ -171,6 +171,14 @@ def write_numbers(numbers: Numbers) -> Texts:
     return [None if number != number else f"{number:.15g}" for number in numbers.tolist()]
 
 
+def find_columns(frame: Any, origin: Origin = Origin("the frame")) -> tuple[Column, ...]:  # noqa: B008  # frozen
+    """Of a frame that holds text or lacks values; none of one of plain numbers, or of anything else."""
+    if not hasattr(frame, "columns"):
+        return ()
+    columns = tuple(fit_column(name, [(frame[name], origin)])[0] for name in frame.columns)
+    return columns if any(column.values or column.may_lack for column in columns) else ()
+
+
 def encode_rows(rows: Any, columns: Sequence[Column], origin: Origin = Origin()) -> Numbers:  # noqa: B008  # frozen
     """[row, column] of a frame, whose columns are taken by name, or of an array, where they come in their order.
 

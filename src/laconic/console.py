@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import click
 import typer
 
 from laconic.files import InUse
@@ -33,7 +32,7 @@ def explained(*, debug: bool) -> Iterator[None]:
     try:
         with heeded():
             yield
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+    except (typer.BadParameter, typer.Exit, typer.Abort):
         raise
     except BrokenPipeError:
         hush()

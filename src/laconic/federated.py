@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
@@ -16,9 +16,10 @@ from laconic import __version__
 from laconic.algorithm import Algorithm, Examples, Task
 from laconic.algorithms import check_method
 from laconic.client_model import ClientModel
+from laconic.columns import encode_rows, find_columns
 from laconic.data.partition import set_aside
 from laconic.models.portable import About
-from laconic.models.preprocessing import Bytes, Centred, Preprocessing, from_transformer, put_beside
+from laconic.models.preprocessing import Bytes, Centred, Preprocessing, fit_for, from_transformer, put_beside
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, read_config
 from laconic.runs.keywords import in_python, read_keywords
@@ -26,6 +27,7 @@ from laconic.runs.run import find_conditions
 from laconic.simulation import PlayedRound, simulate
 from laconic.tsetlin.booleanize import Thermometer, choose_booleanizer
 
+LET_VOTE = 'leave groups out to let all vote, or say unseen="vote" for such rows alone'
 RoundHook = Callable[[int, dict[str, int]], None]  # (rounds done, bytes of the last one by direction)
 
 
@@ -49,6 +51,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: Any = None,
         on_round: RoundHook | None = None,
+        unseen: Literal["refuse", "vote"] = "refuse",  # in predict, rows of groups that took no part in fit
     ):
         self.method = method
         self.rounds = rounds
@@ -59,6 +62,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.on_round = on_round
+        self.unseen = unseen
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """X: [n, features], or images [n, height, width] or [n, height, width, channels]; groups: [n]."""
@@ -129,6 +133,10 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = self.algorithm_.personal_model(self.states_[client])
         return ClientModel(model, from_transformer(self.booleanizer_), about)
 
+    def rules(self, group: Any, X: Any = None, y: ArrayLike | None = None) -> list[Any]:
+        """What the model of one client goes by, in the names of columns; X, y: rows to count its successes on."""
+        return self.client_model(group).rules(X, y)
+
     # ---------------------------------------------------------------- pieces
     def _tell(self, row: PlayedRound) -> None:
         if self.on_round is not None:
@@ -144,8 +152,15 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return read_config(None, [f"method.name={name}", *given], own)
 
     def _fit_booleanizer(self, rows: NDArray[Any], takes: str) -> None:
+        if self.columns_:
+            if self.booleanizer != "auto":
+                raise ValueError(
+                    f"booleanizer is {self.booleanizer!r}; a frame with text or empty cells takes only 'auto'"
+                )
+            self.booleanizer_: Any = fit_for(takes, "quantile:4", rows, self.columns_)
+            return
         if takes in ("values", "bytes"):  # whatever the values are, a network gets them centred
-            self.booleanizer_: Any = Centred.fit(rows) if takes == "values" else Bytes.fit(rows)
+            self.booleanizer_ = Centred.fit(rows) if takes == "values" else Bytes.fit(rows)
             return
         self.booleanizer_ = choose_booleanizer(self.booleanizer, rows, are_images=self.input_shape_ is not None)
         if self.booleanizer_ is not None:
@@ -158,21 +173,30 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         inputs = self._prepare(self._check(X, is_first=False))
         owners = None if groups is None else self._check_groups(groups, len(inputs))
-        if owners is not None:
+        is_strange = np.zeros(len(inputs), np.bool_)
+        if owners is not None and self.unseen == "vote":
+            is_strange = ~np.isin(owners, self.clients_)
+        elif owners is not None:
             self._check_known(owners)
         votes = np.zeros((len(inputs), len(self.classes_)))
         for client, state in zip(self.clients_, self.states_, strict=True):
-            mine = np.flatnonzero(np.ones(len(inputs), np.bool_) if owners is None else owners == client)
+            mine = np.flatnonzero(np.ones(len(inputs), np.bool_) if owners is None else is_strange | (owners == client))
             if not len(mine):
                 continue
             if as_chances:
                 votes[mine] += self.algorithm_.personal_model(state).chances(inputs[mine])
             else:
                 votes[mine, self.algorithm_.predict(state, inputs[mine])] += 1
-        return votes / len(self.clients_) if owners is None else votes
+        is_shared = is_strange | (owners is None)
+        votes[is_shared] /= len(self.clients_)
+        return votes
 
     def _check(self, X: Any, y: Any = "no_validation", *, is_first: bool) -> Any:
         """Rows in their own shape, and y if given."""
+        if is_first:
+            self.columns_ = find_columns(X)
+        if self.columns_:
+            return self._check_table(X, y, is_first=is_first)
         images = X if isinstance(X, np.ndarray) and X.ndim > 2 else None
         shape = None if images is None else images.shape[1:]
         if is_first:
@@ -189,6 +213,20 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return rows, checked[1]
         return rows
 
+    def _check_table(self, X: Any, y: Any, *, is_first: bool) -> Any:
+        """A frame with text or empty cells, which scikit-learn's own checks do not take."""
+        rows = encode_rows(X, self.columns_)
+        if is_first:
+            self.input_shape_, self.n_features_in_ = None, len(self.columns_)
+            self.feature_names_in_ = np.array([column.name for column in self.columns_], object)
+        if isinstance(y, str):  # no labels, see _check
+            return rows
+        labels = np.asarray(column_or_1d(y))
+        if len(labels) != len(rows):
+            raise ValueError(f"y has {len(labels)} labels for {len(rows)} rows; give one for each")
+        check_classification_targets(labels)
+        return rows, labels
+
     def _check_groups(self, groups: ArrayLike | None, n_rows: int) -> NDArray[Any]:
         if groups is None:
             return np.zeros(n_rows, np.int64)
@@ -204,7 +242,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_known(self, owners: NDArray[Any]) -> None:
         if strangers := sorted({*owners.tolist()} - {*self.clients_.tolist()}):
-            raise ValueError(f"groups has {strangers[:3]}, who took no part in fit; leave groups out to let all vote")
+            raise ValueError(f"groups has {strangers[:3]}, who took no part in fit; {LET_VOTE}")
 
     def _prepare(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.booleanizer_ is None else np.asarray(self.booleanizer_.transform(rows))

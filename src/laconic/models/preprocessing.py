@@ -325,5 +325,13 @@ def fit_values(rows: Rows, columns: Sequence[Column] = ()) -> Preprocessing:
     return Pixels.fit(rows) if rows.dtype == np.uint8 else Centred.fit(rows)
 
 
+def fit_for(takes: str, rule: str, rows: Rows, columns: Sequence[Column] = ()) -> Preprocessing:
+    """takes: bits, by that rule, values, bytes, or bits and bytes, as a method says of itself."""
+    if takes in ("values", "bytes"):
+        return fit_values(rows, columns) if takes == "values" else fit_bytes(rows, columns)
+    bits = fit_bits(rule, rows, columns)
+    return bits if takes == "bits" else put_beside(bits, fit_bytes(rows, columns))
+
+
 def name_columns(features: Sequence[str], n_columns: int) -> list[str]:
     return list(features) or [f"x{k}" for k in range(n_columns)]

@@ -16,7 +16,7 @@ from laconic.data.reading import Lacking
 from laconic.data.sources import open_source
 from laconic.fleets.source import ClientData
 from laconic.models.portable import turn
-from laconic.models.preprocessing import Preprocessing, fit_bits, fit_bytes, fit_values, put_beside
+from laconic.models.preprocessing import Preprocessing, fit_for
 from laconic.runs.typed_toml import ConfigError, lacking
 
 if TYPE_CHECKING:
@@ -108,13 +108,9 @@ def count_turns(settings: DataSettings, shape: Sequence[int], n_clients: int) ->
 
 def fit_preprocessing(dataset: Dataset, config: Config) -> Preprocessing:
     """As bits, values or bytes, whichever the method takes."""
-    takes, rows, columns = config.method.takes, dataset.x_train, dataset.columns
-    if takes in ("values", "bytes"):
-        return fit_values(rows, columns) if takes == "values" else fit_bytes(rows, columns)
     rule = dataset.booleanize if config.data.booleanize == "auto" else config.data.booleanize
     try:
-        bits = fit_bits(rule, rows, columns)
-        return bits if takes == "bits" else put_beside(bits, fit_bytes(rows, columns))
+        return fit_for(config.method.takes, rule, dataset.x_train, dataset.columns)
     except KeyError:
         raise ConfigError("E102", f'data.booleanize = "{rule}" is unknown; there are {RULES}, or auto') from None
     except (ValueError, TypeError) as error:
