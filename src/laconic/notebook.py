@@ -9,7 +9,7 @@ from typing import Any
 
 from laconic.report import Run, compare_table, format_bytes
 from laconic.report.plots import Point, follow
-from laconic.report.tables import Group, group_runs, table_cells
+from laconic.report.tables import PAGE_ONLY, Group, group_runs, table_cells
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 520, 220, 46, 34
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b07aa1", "#9c755f", "#edc948")
@@ -21,7 +21,7 @@ def show_run(run: Run) -> str:
 
 
 def show_comparison(runs: Sequence[Run]) -> str:
-    headings, rows = table_cells(compare_table(runs))
+    headings, rows = table_cells(compare_table(runs), PAGE_ONLY - {"over the first"})
     return show_cells(headings, rows) + draw(group_runs(runs))
 
 
@@ -36,6 +36,8 @@ def show_table(columns: Mapping[str, Any]) -> str:
 
 
 def write(value: Any) -> str:
+    if isinstance(value, dict):  # what methods note; as long as may be
+        return f"{len(value)} notes" if value else ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -81,4 +83,5 @@ def draw_curve(curve: Sequence[Point], colour: str, place: Any, least: float, mo
     if curve and not sending:
         sending, dash = [place(n_bytes, curve[-1].accuracy) for n_bytes in (least, most)], ' stroke-dasharray="5 4"'
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in sending)
-    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
+    dots = [] if dash else [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in sending]
+    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>' + "".join(dots)
