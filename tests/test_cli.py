@@ -242,7 +242,7 @@ def test_demo_compares_and_shows_rules_without_escape_codes(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "due"),
     [
-        (["--jobs", "A,Z"], ["'Z'", "A, B, C, D, E, coalesced"]),
+        (["--jobs", "A,Z"], ["'Z'", "A, B, C, D, E, F, coalesced"]),
         (["--against", "tmu2"], ["'tmu2'", "pyTsetlinMachineParallel", "pyTsetlinMachine,", "tmu"]),
         (["--jobs", "coalesced", "--against", "PYTSETLINMACHINE"], ["coalesced", "tmu"]),
         (["--seeds", "0"], ["--seeds"]),
