@@ -98,7 +98,9 @@ def find_nesting(preprocessing: Preprocessing, shape: tm.Shape) -> NDArray[np.in
 def write_encoder(preprocessing: Preprocessing, about: About, shape: tm.Shape, values: Values) -> str:
     known = (Adaptive, Bits, PlaceQuantiles, Quantiles, Thermometer, Threshold)
     if not isinstance(preprocessing, known):
-        raise ValueError(f"rows are read by {preprocessing.kind!r}, which C export does not know; export an ONNX graph")
+        raise ValueError(
+            f"rows are read by {preprocessing.kind!r}, which C export does not know; keep it as a model file"
+        )
     if isinstance(preprocessing, Quantiles):
         return write_columns(preprocessing, values)
     raw_height, raw_width, channels = (

@@ -15,6 +15,7 @@ from laconic.export.c.fuzzy import FuzzyLists, FuzzyPatches
 from laconic.export.c.heads import write_heads
 from laconic.export.c.votes import write_ballot, write_composite
 from laconic.models.base import PersonalModel
+from laconic.models.file import NETWORKS
 from laconic.models.machines import Ballot, ClauseHeads, Composite
 
 KNOWN_FIELDS = {"shape", "threshold", "specificity", "boost", "coalesced", "states", "weights", "rivalry", "fuzzy"}
@@ -29,7 +30,10 @@ def list_machines(model: PersonalModel) -> list[tm.Machine]:
     elif isinstance(model, ClauseHeads):
         machines = [head.clauses for head in (model.own, model.pooled) if head is not None]
     else:
-        raise ValueError(f"a {model.kind} model has no Tsetlin Machine, which is all that C export writes; use ONNX")
+        other = "an ONNX graph" if model.kind in NETWORKS else "a model file"
+        raise ValueError(
+            f"a {model.kind} model is not made of Tsetlin Machines alone, as C needs it; keep it as {other}"
+        )
     for machine in machines:
         if machine.shape != machines[0].shape:
             raise ValueError(f"machines look at {machines[0].shape} and {machine.shape}; C export needs one shape")
