@@ -86,7 +86,7 @@ def test_a_class_of_ones_own_is_a_scikit_learn_classifier() -> None:
         ("mean_label:Verdict", '"mean_label:Verdict" is no method'),
         ("mean_lable:MeanLabel", "there is no module mean_lable"),
         ("mean_label", "One of your own: module:Class"),
-        ("half:Half", "it lacks predict, run_round, start_client"),
+        ("half:Half", "it lacks run_round, start_client"),
         ("rude:Rude", "importing rude failed: KeyError: 'NOBODY_SETS_THIS'"),
     ],
 )

@@ -85,3 +85,19 @@ def test_entry_points_are_stamped_with_all_that_they_import_and_with_nothing_els
     read = compiling.read_source
     monkeypatch.setattr(compiling, "read_source", lambda name: read(name) + "# a comment" * (name == edited))
     assert {module for module in ENTRIES if compiling.hash_sources.__wrapped__(module) != before[module]} == stale
+
+
+def test_two_processes_that_compile_at_once_never_mix_up_their_code(tmp_path: Path) -> None:
+    """Each found an empty index, as it does when both start together, and keeps another variant of one function."""
+    first, second = (compiling.EntryFile(str(tmp_path), "kernels.train", "stamp") for _ in range(2))
+    empty = first._load_index()
+    with pytest.MonkeyPatch.context() as patch:
+        for file in (first, second):
+            patch.setattr(file, "_load_index", lambda: dict(empty))
+        first.save("flat", "code of flat")
+        second.save("images", "code of images")
+    reader = compiling.EntryFile(str(tmp_path), "kernels.train", "stamp")
+    assert reader.load("images") == "code of images"
+    assert reader.load("flat") is None  # lost from the index, so that it is compiled again
+    first.save("flat", "code of flat")
+    assert [reader.load(key) for key in ("flat", "images")] == ["code of flat", "code of images"]

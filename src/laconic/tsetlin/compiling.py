@@ -25,6 +25,7 @@ Library: Any = codegen.JITCodeLibrary
 Compiler: Any = compiler.Compiler
 FunctionCache: Any = caching.FunctionCache
 CacheNames: Any = caching.CompileResultCacheImpl
+CacheFile: Any = caching.IndexDataCacheFile
 PACKAGE = __name__.rpartition(".")[0]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -115,8 +116,23 @@ class EntryNames(CacheNames):  # type: ignore[misc]
         return f"{super().get_filename_base(function, flags)}-{self.sources}"
 
 
+class EntryFile(CacheFile):  # type: ignore[misc]
+    """Code is numbered by a hash of what it is for. Counted, as Numba has it, two processes that compile at once give
+    two variants of a function one name, and whoever reads it later may run the wrong one."""
+
+    def save(self, key: Any, data: Any) -> None:
+        name = self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16))
+        self._save_data(name, data)  # first: an index names nothing that is not there
+        self._save_index(self._load_index() | {key: name})
+
+
 class EntryCache(FunctionCache):  # type: ignore[misc]
     _impl_class = EntryNames
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = EntryFile(self.cache_path, self._impl.filename_base, stamp)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """And does away with what was made of other sources."""
