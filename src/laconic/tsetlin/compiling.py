@@ -146,9 +146,20 @@ class EntryCache(FunctionCache):  # type: ignore[misc]
         return Path(self._cache_file._index_path).exists()
 
 
+def tell_apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Names variants that a function makes by what they close over: code from a cache and code compiled now are linked
+    by name, and one variant would stand in for another."""
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    told = [repr(value) if isinstance(value, int) else value.py_func.__qualname__ for value in held]
+    if told:
+        mark = hashlib.sha256(" ".join(told).encode()).hexdigest()[:8]
+        function.__name__, function.__qualname__ = f"{function.__name__}_{mark}", f"{function.__qualname__}_{mark}"
+    return function
+
+
 def entry_point(function: Callable[..., Any]) -> Any:
     """For what Python calls; the cache holds only these."""
-    entry: Any = numba.njit(pipeline_class=EntryCompiler, **FLAGS)(function)
+    entry: Any = numba.njit(pipeline_class=EntryCompiler, **FLAGS)(tell_apart(function))
     entry._cache = EntryCache(function)
     return entry
 
@@ -160,5 +171,11 @@ def is_cached(entry: Any) -> bool:
 
 FLAGS = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
 PART = FLAGS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
-kernel: Decorator = numba.njit(**PART)
-inline: Decorator = numba.njit(forceinline=True, **PART)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    return numba.njit(**PART)(tell_apart(function))
+
+
+def inline(function: Callable[..., Any]) -> Any:
+    return numba.njit(forceinline=True, **PART)(tell_apart(function))
