@@ -101,3 +101,14 @@ def test_two_processes_that_compile_at_once_never_mix_up_their_code(tmp_path: Pa
     assert reader.load("flat") is None  # lost from the index, so that it is compiled again
     first.save("flat", "code of flat")
     assert [reader.load(key) for key in ("flat", "images")] == ["code of flat", "code of images"]
+
+
+def test_variants_of_a_function_have_names_of_their_own() -> None:
+    def make(is_flat: bool):
+        def train() -> bool:
+            return is_flat
+
+        return compiling.tell_apart(train)
+
+    assert make(True).__qualname__ != make(False).__qualname__
+    assert make(True).__qualname__ == make(True).__qualname__
