@@ -43,7 +43,7 @@ def test_a_model_leaves_its_run_as_a_file_and_predicts_there(run: laconic.Run, r
 
 def test_a_model_leaves_its_run_as_c_and_as_rules(run: laconic.Run, tmp_path: Path) -> None:
     in_c = json.loads(call("export", run.folder, "--client", "1", "--to", "c", "-o", tmp_path / "m.h", "--json").stdout)
-    assert in_c["n_compared"] == len(run.summary.partition.clients[1].test) or in_c["n_compared"] > 0
+    assert in_c["n_compared"] == sum(run.summary.partition.clients[1].test or [])
     assert "model_predict" in (tmp_path / "m.h").read_text()
     assert call("export", run.folder, "--client", "1", "--to", "rules", "-o", tmp_path / "r.json").returncode == 0
     rules = json.loads((tmp_path / "r.json").read_text())
