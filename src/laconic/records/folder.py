@@ -121,16 +121,28 @@ def read_lines(folder: Path, cls: type[R]) -> Iterator[R]:
     path = folder / cls.file
     lines = read_text(path).split("\n") if path.exists() else []
     for number, line in enumerate(lines, start=1):
+        if number < len(lines) or _is_json(line):
+            yield read_line(cls, line, f"{path}:{number}")
+
+
+def read_line(cls: type[R], line: str | bytes, place: str | Path) -> R:
+    """place: where it stands, for an error."""
+    try:
         try:
-            try:
-                found = json.loads(line)
-            except json.JSONDecodeError as error:
-                if number == len(lines):
-                    return
-                raise Mismatch(f"{line[:60]!r} ({error.msg})", "one JSON object") from None
-            yield read_record(cls, found)
-        except Mismatch as error:
-            raise fault(f"{path}:{number}", error) from None
+            found = json.loads(line)
+        except ValueError as error:
+            raise Mismatch(f"{line[:60]!r} ({getattr(error, 'msg', error)})", "one JSON object") from None
+        return read_record(cls, found)
+    except Mismatch as error:
+        raise fault(place, error) from None
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except json.JSONDecodeError:
+        return False
+    return True
 
 
 def read_rounds(folder: Path) -> list[Round]:
