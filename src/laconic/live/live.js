@@ -3,6 +3,7 @@
 const MOST_DRAWN = 8;  // runs in the plot unless somebody chooses more; as many as there are colours
 const MOST_POINTS = 600;  // of a line; more than the screen has places for
 const MOST_ROWS = 1000;  // of a table
+const RECENT_SECONDS = 86400;  // after which a run that stopped or failed has ended
 const token = new URLSearchParams(location.search).get("token") ?? "";
 const at = (id) => document.getElementById(id);
 const runs = new Map(), servers = new Map(), chosen = new Map();  // by name, by folder; name -> whether it is drawn
@@ -41,9 +42,10 @@ const show = (element, isShown) => { if (element.hidden === isShown) element.hid
 
 // ---------------------------------------------------------------- what comes
 function takeIn(news) {
-  const run = runs.get(news.name) ?? { rows: [], sums: [], colour: -1 };
+  const run = runs.get(news.name) ?? { rows: [], sums: [], colour: -1, version: 0 };
   const { rows, n_kept: nKept, ...facts } = news;
   Object.assign(run, facts);
+  if (rows.length || nKept < run.rows.length) run.version += 1;
   run.rows.length = run.sums.length = nKept;  // a resumed run goes back to its checkpoint, and so does the page
   for (const row of rows) {
     const [up, down, peer] = run.sums.at(-1) ?? [0, 0, 0];
@@ -87,9 +89,15 @@ function connect() {
 const last = (run, name) => run.rows.at(-1)?.[columns[name]];
 const lastKnown = (run, name) => run.rows.findLast((row) => row[columns[name]] !== null)?.[columns[name]];
 const total = (run) => (run.sums.at(-1) ?? [0]).reduce((a, b) => a + b, 0);
-const isUnderWay = (run) => run.state !== "finished";
+const isNow = (run) => run.state === "running" || run.state === "waiting" || (run.state !== "finished" && now() - run.beat_at < RECENT_SECONDS);
 const byStart = () => [...runs.values()].sort((a, b) => (a.started < b.started ? 1 : -1));
-const title = (run) => (run.method ? `${run.method} on ${run.data}` : run.name);
+const title = (run) => (run.method ? `${run.method} on ${run.data} · seed ${run.seed}` : run.name);
+
+// By method and seed where that tells them apart.
+function nameAll(some) {
+  const names = some.map((run) => `${run.method} · seed ${run.seed}`);
+  return new Map(some.map((run, k) => [run, names.indexOf(names[k]) === names.lastIndexOf(names[k]) ? names[k] : run.name]));
+}
 
 function listDrawn() {
   const all = byStart(), first = [...all.filter((run) => run.state === "running"), ...all.filter((run) => run.state !== "running")];
@@ -106,7 +114,7 @@ function describeProgress(run) {
 
 function describeBudget(run) {
   const limit = last(run, "budget"), spent = last(run, "busiest");
-  return limit === null || limit === undefined ? "none" : `${formatBytes(limit - spent)} of ${formatBytes(limit)}`;
+  return limit === null || limit === undefined ? "no budget" : `${formatBytes(limit - spent)} of ${formatBytes(limit)}`;
 }
 
 function describeEnd(run) {
@@ -119,7 +127,7 @@ function describeEnd(run) {
 const facts = {
   "p10": (run) => `${percent(lastKnown(run, "p10"))} %`,
   "Sent so far": (run) => formatBytes(total(run)),
-  "Budget left, busiest client": describeBudget,
+  "Budget left": describeBudget,
   "Last round took": (run) => (run.rows.length ? `${plain(last(run, "seconds"))} s` : "–"),
   "End foreseen": describeEnd,
   "Last sign of life": (run) => `${span(now() - run.beat_at)} ago`,
@@ -168,11 +176,11 @@ function fillList(place, some, makeOne, fillOne, drawn) {
     element.className = `${element.tagName === "ARTICLE" ? "card " : ""}c${run.colour % N_COLOURS}`;
     element.toggleAttribute("data-open", run.name === opened);
     const opener = element.querySelector(".open");
-    put(opener, run.name);
+    put(opener, title(run));
     opener.setAttribute("aria-pressed", run.name === opened);
     if (badge) { put(badge, words[run.state]); badge.dataset.state = run.state; }
     element.querySelector(".drawn input").checked = drawn.has(run);
-    put(element.querySelector(".note"), `${title(run)} · ${run.n_clients ?? "?"} clients · seed ${run.seed ?? "?"}`);
+    put(element.querySelector(".note"), `${run.n_clients ?? "?"} clients · ${run.name}`);
     fillOne(element, run);
   });
   for (const element of known.values()) element.remove();
@@ -180,7 +188,7 @@ function fillList(place, some, makeOne, fillOne, drawn) {
 
 function fillItem(item, run) {
   const what = `${percent(lastKnown(run, "accuracy"))} % · ${formatBytes(total(run))} · ${words[run.state]} ${clock(run.beat_at)}`;
-  put(item.querySelector(".note"), `${title(run)} · seed ${run.seed} · ${what}`);
+  put(item.querySelector(".note"), `${what} · ${run.name}`);
 }
 
 // ---------------------------------------------------------------- drawing
@@ -190,7 +198,7 @@ function thin(points) {
 }
 
 function viewAccuracy(drawn) {
-  const sums = [null, ([u, d, p]) => u + d + p, ([u, , p]) => u + p, ([, d, p]) => d + p];
+  const labels = nameAll(drawn), sums = [null, ([u, d, p]) => u + d + p, ([u, , p]) => u + p, ([, d, p]) => d + p];
   const names = ["", "both ways", "up", "down"], y = { label: "accuracy, mean of clients", unit: "percent" };
   return sums.map((sum, k) => ({
     x: sum ? { label: `bytes so far, all clients, ${names[k]}`, unit: "bytes", log: true } : { label: "round", unit: "count" },
@@ -200,7 +208,7 @@ function viewAccuracy(drawn) {
         const share = row[columns.accuracy];
         return share === null ? [] : [[row[columns.round], sum ? sum(run.sums[j]) : row[columns.round], share, share, share]];
       });
-      return { label: run.name, colour: run.colour, points: thin(points) };
+      return { label: labels.get(run), colour: run.colour, points: thin(points) };
     }),
   }));
 }
@@ -226,11 +234,13 @@ draw.tiles = (view, width) => {
 let pointer = { clientX: -1, clientY: -1 };
 document.addEventListener("pointermove", (event) => { if (event.isTrusted) pointer = event; }, { passive: true });
 
-// Whoever points at a plot or steps through it by keys is not disturbed: the tip follows, or the drawing waits.
-function redraw(name, kind, views) {
-  const before = JSON.stringify(figures[name] ?? null);
-  figures[name] = { kind, views };
-  if (before === JSON.stringify(figures[name])) return;
+// Only what changed, which its key tells. Whoever points at a plot or steps through it by keys is not disturbed: the tip
+// follows, or the drawing waits.
+const keys = {};
+function redraw(name, kind, key, makeViews) {
+  if (keys[name] === key) return;
+  keys[name] = key;
+  figures[name] = { kind, views: makeViews() };
   const figure = document.querySelector(`[data-figure="${name}"]`), svg = figure.querySelector(".plot svg");
   if (svg && svg === document.activeElement) {
     svg.addEventListener("blur", () => drawFigure(figure), { once: true });
@@ -242,15 +252,16 @@ function redraw(name, kind, views) {
 }
 
 // ---------------------------------------------------------------- the run that is opened
-let told = null, isAsking = false, asked = "";  // what /clients said of it last
+let told = null, nTold = 0, isAsking = false, asked = "";  // told: what /clients said of it last
 
 async function askClients(run) {
-  const wanted = `${run.name} ${run.started} ${run.rows.length} ${run.state} ${last(run, "seconds")}`;
+  const wanted = `${run.name} ${run.version} ${run.state}`;
   if (isAsking || wanted === asked || document.hidden) return;
   [isAsking, asked] = [true, wanted];
   try {
     const answer = await fetch(`clients?token=${encodeURIComponent(token)}&run=${encodeURIComponent(run.name)}`);
     told = await answer.json();
+    nTold += 1;
   } catch {  // the next event asks again
     asked = "";
   }
@@ -273,9 +284,10 @@ function fillClients(run) {
   const counts = ["sampled", "replied", "lost", "refused"].map((name) => `${last(run, name) ?? "?"} ${name}`);
   const isVoid = last(run, "is_void") ? " The round was void: too few replied, or one spoiled it." : "";
   put(at("clients-note"), run.rows.length ? `Round ${last(run, "round")}: ${counts.join(", ")} of ${run.n_clients}.${isVoid}` : "No round has ended yet.");
-  redraw("clients", "tiles", [{ tiles: mine.clients }]);
+  const key = `${run.name} ${mine.round} ${nTold}`, axis = { label: "accuracy", unit: "percent" };
+  redraw("clients", "tiles", key, () => [{ tiles: mine.clients }]);
   const dots = mine.clients.filter((client) => client[3] !== null).map(([client, , , accuracy, nRight, nTest]) => [client, accuracy, nRight, nTest]);
-  redraw("spread", "strip", [{ x: { label: "accuracy", unit: "percent" }, rows: dots.length ? [{ label: `after round ${mine.tested}`, colour: run.colour, dots }] : [] }]);
+  redraw("spread", "strip", key, () => [{ x: axis, rows: dots.length ? [{ label: `after round ${mine.tested}`, colour: run.colour, dots }] : [] }]);
   if (at("clients-table").open) {
     const rows = mine.clients.map(([client, name, did, share, , nTest, up, down]) => [number(client), name, words[did], number(share, percent(share)), number(nTest), number(up, formatBytes(up)), number(down, formatBytes(down))]);
     table(at("clients-table").lastElementChild, ["Client", "Name", "In the last round", "Accuracy %", "Tested on", "Sent", "Received"], rows);
@@ -303,9 +315,9 @@ function fillOne() {
   show(at("one"), Boolean(run || server));
   for (const id of ["clients-note", "clients-table", "rounds-table", "events"]) show(at(id), Boolean(run));
   for (const name of ["clients", "spread"]) show(document.querySelector(`[data-figure=${name}]`), Boolean(run));
-  put(at("one-title"), run ? run.name : "Deployment");
+  put(at("one-title"), run ? title(run) : "Deployment");
   const tested = run?.tested === "validation" ? ", tested on validation examples" : "";
-  put(at("one-lead"), run ? `${title(run)}${tested} · ${words[run.state]} · ${describeProgress(run)} · in ${run.folder}` : `${server?.folder ?? ""}; no run was begun yet`);
+  put(at("one-lead"), run ? `${run.name}${tested} · ${words[run.state]} · ${describeProgress(run)} · in ${run.folder}` : `${server?.folder ?? ""}; no run was begun yet`);
   const trouble = told?.name === opened && told.error ? told.error : run?.words;
   show(at("one-words"), Boolean(trouble));
   put(at("one-words"), trouble ?? "");
@@ -328,12 +340,12 @@ function render() {
   const all = byStart();
   for (const run of [...all].reverse()) if (run.colour < 0) run.colour = nColours++;
   if (!runs.has(opened)) opened = (all.find((run) => run.state === "running") ?? all[0])?.name ?? null;
-  const drawn = listDrawn(), some = new Set(drawn), ended = all.filter((run) => !isUnderWay(run));
-  fillList(at("cards"), all.filter(isUnderWay), makeCard, fillCard, some);
+  const drawn = listDrawn(), some = new Set(drawn), ended = all.filter((run) => !isNow(run));
+  fillList(at("cards"), [...all.filter(isNow)].sort((a, b) => (b.state === "running") - (a.state === "running")), makeCard, fillCard, some);
   fillList(at("ended-list"), ended, makeItem, fillItem, some);
   show(at("none"), all.length === 0);
   show(at("none-ended"), ended.length === 0);
-  redraw("accuracy", "lines", viewAccuracy(drawn));
+  redraw("accuracy", "lines", drawn.map((run) => `${run.name} ${run.version}`).join(), () => viewAccuracy(drawn));
   fillOne();
   const run = runs.get(opened);
   document.title = run ? `${percent(lastKnown(run, "accuracy"))} % · ${Math.max(0, last(run, "round") ?? 0)}/${run.rounds} · ${run.method}` : "Laconic live";
@@ -341,8 +353,6 @@ function render() {
 
 for (const id of ["clients-table", "rounds-table"]) at(id).addEventListener("toggle", render);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) render(); });
-Object.assign(figures, { accuracy: { kind: "lines", views: viewAccuracy([]) }, clients: { kind: "tiles", views: [{ tiles: [] }] }, spread: { kind: "strip", views: [{ x: { label: "", unit: "percent" }, rows: [] }] } });
-drawAll();
 setInterval(() => { if (!document.hidden && runs.size) for (const card of at("cards").children) fillCard(card, runs.get(card.dataset.name)); }, 1000);
 connect();
 }
