@@ -35,7 +35,14 @@ def find_browser():
 def browse(page, folder, *flags):
     """The document as it stands after its script ran."""
     profile = folder / "profile"
-    command = [find_browser(), *FLAGS, "--virtual-time-budget=5000", f"--user-data-dir={profile}", *flags, page.as_uri()]
+    command = [
+        find_browser(),
+        *FLAGS,
+        "--virtual-time-budget=5000",
+        f"--user-data-dir={profile}",
+        *flags,
+        page.as_uri(),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     shutil.rmtree(profile, ignore_errors=True)
     return done.stdout

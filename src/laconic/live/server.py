@@ -110,7 +110,9 @@ def make_app(watch: Watch, token: str, is_over: Callable[[], bool] = lambda: Fal
     policy = f"{NOTHING_ELSE}; script-src '{hash_script(script)}'; connect-src 'self'; img-src data:"
 
     async def page(request: Request) -> Response:
-        return HTMLResponse(build_page("/".join(watch.folder.resolve().parts[-2:]), script), headers={"Content-Security-Policy": policy})
+        return HTMLResponse(
+            build_page("/".join(watch.folder.resolve().parts[-2:]), script), headers={"Content-Security-Policy": policy}
+        )
 
     async def events(request: Request) -> Response:
         return StreamingResponse(hub.follow(), media_type="text/event-stream")
