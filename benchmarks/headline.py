@@ -8,6 +8,8 @@ import json
 import math
 import re
 from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -21,44 +23,59 @@ OWN = {  # what follows `--seed N` in a run's command, by the name of its points
 
 
 class Point(NamedTuple):
-    label: str
-    kilobytes: float  # of one client, both ways, over the whole run; the most of all seeds
+    rounds: int
+    kilobytes: float  # of one client, both ways, over all rounds until then; the most of all seeds
     accuracy: float  # percent, each client on its own test examples; mean over seeds
-    n_seeds: int
+
+
+class Series(NamedTuple):
+    """A method, after fewer and more rounds."""
+
+    label: str
+    points: list[Point]
     is_ours: bool
+
+    @property
+    def last(self) -> Point:
+        return self.points[-1]
 
 
 def read(name: str) -> Any:
     return json.loads((RESULTS / name).read_text("utf-8"))
 
 
-def sum_up(label: str, rows: list[tuple[float, float]], is_ours: bool) -> Point:
+def sum_up(rounds: int, rows: Iterable[tuple[float, float]]) -> Point:
     kilobytes, accuracy = zip(*rows, strict=True)
-    return Point(label, max(kilobytes), fmean(accuracy), len(rows), is_ours)
+    return Point(rounds, max(kilobytes), fmean(accuracy))
 
 
-def list_own() -> list[Point]:
-    found: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
+def list_own() -> list[Series]:
+    found: dict[str, dict[str, tuple[int, float, float]]] = defaultdict(dict)
     labels = {rest: label for label, rest in OWN.items()}
     for run in read("clausepool.json")["with_seeds"]:
         parts = re.fullmatch(r"experiments/clausepool-cifar10\.toml --seed (\d+)(.*)", run["command"])
         if parts and parts[2] in labels and run["tested"] == "test":
-            sent = run["upload_bytes"] + run["download_bytes"]
-            found[labels[parts[2]]][parts[1]] = (sent / 100 / 1000, run["last"])
-    return [sum_up(label, list(found[label].values()), is_ours=True) for label in OWN]
+            sent = (run["upload_bytes"] + run["download_bytes"]) / 100 / 1000
+            found[labels[parts[2]]][parts[1]] = (run["last_round"], sent, run["last"])
+    made = {label: list(found[label].values()) for label in OWN}
+    return [
+        Series(label, [sum_up(rows[0][0], (row[1:] for row in rows))], is_ours=True) for label, rows in made.items()
+    ]
 
 
-def list_networks() -> list[Point]:
-    found = defaultdict(list)
+def list_networks() -> list[Series]:
+    found: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     if (RESULTS / "ruler.json").exists():
         for row in read("ruler.json")["rows"]:
             if (row["data"], row["alpha"]) == ("cifar10", 0.1):
-                found[row["method"], row["rounds"]].append((row["kilobytes"], row["accuracy"]))
+                found[row["method"]][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
     else:
         for row in read("networks.json")["one_partition"]:
-            if row["data"] == "cifar10" and row["method"] in ("fedavg-ft", "fedrep", "fedpac", "lg-fedavg"):
-                found[row["method"], 10].append((10 * (row["upload_mb"] + row["download_mb"]), row["accuracy"]))
-    return [sum_up(f"{method}, {rounds} rounds", rows, is_ours=False) for (method, rounds), rows in found.items()]
+            if row["data"] == "cifar10" and row["method"] in ("fedavg-ft", "fedrep", "fedpac"):
+                sent = 10 * (row["upload_mb"] + row["download_mb"])
+                found[row["method"]][10].append((sent, row["accuracy"]))
+    points = {method: [sum_up(rounds, rows[rounds]) for rounds in sorted(rows)] for method, rows in found.items()}
+    return [Series(method, rows, is_ours=False) for method, rows in points.items()]
 
 
 def measure_alone() -> float:
@@ -72,13 +89,14 @@ def tell_size(kilobytes: float) -> str:
 
 
 def write_sentence() -> str:
-    (pool, *_), best = list_own(), max(list_networks(), key=lambda point: point.accuracy)
-    ours = f"{pool.accuracy:.1f} % in {tell_size(pool.kilobytes)} a client"
+    (pool, *_), best = list_own(), max(list_networks(), key=lambda series: series.last.accuracy)
+    ours = f"{pool.last.accuracy:.1f} % in {tell_size(pool.last.kilobytes)} a client"
+    theirs = f"{best.last.accuracy:.1f} % in {tell_size(best.last.kilobytes)}"
     return f"""\
 On CIFAR-10, shared out among 100 clients with few classes each (Dirichlet 0.1),
 [ClausePool](docs/methods/clausepool.md) reaches **{ours}**, both ways, over the whole run.
-Learning alone has {measure_alone():.1f} %, the best network beside it ({best.label}) {best.accuracy:.1f} % \
-in {tell_size(best.kilobytes)}.
+Learning alone has {measure_alone():.1f} %; the best network beside it ({best.label}, {best.last.rounds} rounds) \
+{theirs}.
 """
 
 
@@ -89,10 +107,10 @@ DECADES = (1, 10, 100, 1_000, 10_000, 100_000)  # kB
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #24292f } .small { font-size: 12px; fill: #57606a }
   .paper { fill: #fff } .grid { stroke: #d8dee4 } .alone { stroke: #57606a; stroke-dasharray: 5 4 }
-  .ours { fill: #00796b } .other { fill: #bc4c00 } .title { font-weight: 600; font-size: 14px }
+  .ours { fill: #00796b } .other { fill: #bc4c00 } .way { stroke: #bc4c00 } .title { font-weight: 600; font-size: 14px }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } .small { fill: #9198a1 } .paper { fill: #0d1117 } .grid { stroke: #30363d }
-    .alone { stroke: #9198a1 } .ours { fill: #2dd4bf } .other { fill: #f0883e }
+    .alone { stroke: #9198a1 } .ours { fill: #2dd4bf } .other { fill: #f0883e } .way { stroke: #f0883e }
   }
 """
 
@@ -104,16 +122,16 @@ def across(kilobytes: float) -> float:
 
 def draw() -> str:
     """The picture as SVG, with colours for light and dark pages of its own."""
-    alone, points = measure_alone(), sorted([*list_own(), *list_networks()], key=lambda point: -point.accuracy)
-    low = 10 * math.floor(min(alone, *(point.accuracy for point in points)) / 10)
-    high = 10 * math.ceil(max(point.accuracy for point in points) / 10)
+    alone, drawn = measure_alone(), sorted([*list_own(), *list_networks()], key=lambda series: -series.last.accuracy)
+    shares = [alone, *(point.accuracy for series in drawn for point in series.points)]
+    low, high = 5 * math.floor(min(shares) / 5), 5 * math.ceil(max(shares) / 5)
 
     def upwards(accuracy: float) -> float:
         return HEIGHT - BOTTOM - (accuracy - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
 
     parts = [f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="6"/>']
     parts += text(LEFT, 24, "CIFAR-10, 100 clients, Dirichlet 0.1: mean accuracy of clients' own models, %", "title")
-    for accuracy in range(low, high + 1, 5 if high - low <= 40 else 10):
+    for accuracy in range(low, high + 1, 5):
         parts += line(LEFT, upwards(accuracy), WIDTH - RIGHT, upwards(accuracy), "grid")
         parts += text(LEFT - 8, upwards(accuracy) + 4, str(accuracy), "small", "end")
     for decade in DECADES:
@@ -124,16 +142,19 @@ def draw() -> str:
     parts += line(LEFT, upwards(alone), WIDTH - RIGHT, upwards(alone), "alone")
     parts += text(WIDTH - RIGHT - 6, upwards(alone) - 6, f"learning alone, nothing sent: {alone:.1f}", "small", "end")
     taken: list[Box] = []
-    for point in points:
-        x, y, kind = across(point.kilobytes), upwards(point.accuracy), "ours" if point.is_ours else "other"
-        words = f"{point.label}: {point.accuracy:.1f} in {tell_size(point.kilobytes)}"
-        box = place(x, y, LETTER * len(words), taken)
+    for series in drawn:
+        kind = "ours" if series.is_ours else "other"
+        places = [(across(point.kilobytes), upwards(point.accuracy)) for point in series.points]
+        for (x1, y1), (x2, y2) in pairwise(places):
+            parts += line(x1, y1, x2, y2, "way")
+        for x, y in places:
+            parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if series.is_ours else 4}"/>')
+        box = place(*places[-1], LETTER * len(tell(series)), taken)
         taken.append(box)
-        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if point.is_ours else 5}"/>')
-        parts += text(box.x, box.y + 4, words, kind)
+        parts += text(box.x, box.y + 4, tell(series), kind)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
     return "\n".join(
-        [head, f"<title>{list_words(points, alone)}</title>", f"<style>{STYLE}</style>", *parts, "</svg>\n"]
+        [head, f"<title>{list_words(drawn, alone)}</title>", f"<style>{STYLE}</style>", *parts, "</svg>\n"]
     )
 
 
@@ -155,10 +176,15 @@ def place(x: float, y: float, width: float, taken: list[Box]) -> Box:
     return Box(left, y, width)
 
 
-def list_words(points: list[Point], alone: float) -> str:
+def tell(series: Series) -> str:
+    if series.is_ours:
+        return f"{series.label}: {series.last.accuracy:.1f} in {tell_size(series.last.kilobytes)}"
+    return f"{series.label}, {series.last.rounds} rounds: {series.last.accuracy:.1f}"
+
+
+def list_words(drawn: list[Series], alone: float) -> str:
     """The picture for those who do not see it."""
-    told = [f"{point.label} {point.accuracy:.1f} % in {tell_size(point.kilobytes)}" for point in points]
-    return f"Accuracy against bytes. Learning alone {alone:.1f} %; " + "; ".join(told)
+    return f"Percent of clients' own test examples. Alone {alone:.1f}; " + "; ".join(map(tell, drawn))
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> list[str]:

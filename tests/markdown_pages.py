@@ -31,12 +31,12 @@ def parse(page: str) -> list[Token]:
 
 
 def list_blocks(page: str) -> list[Block]:
-    """Fenced and indented ones; ```python data-fragment="why" is one that cannot run as it stands."""
+    """Fenced and indented ones; ```python title="fragment: why" is one that cannot run as it stands."""
     found = []
     for token in parse(page):
         if token.type in ("fence", "code_block"):
             language, _, options = token.info.partition(" ")
-            why = re.fullmatch(r'data-fragment="(.+)"', options)
+            why = re.fullmatch(r'title="fragment: (.+)"', options)
             assert bool(why) == bool(options), f"{page}: {token.info} is not understood"
             found.append(Block(language, why[1] if why else "", token.content))
     return found

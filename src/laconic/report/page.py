@@ -72,13 +72,12 @@ def build_page(runs: Sequence[Run]) -> str:
         sections["notes"] = ("What the methods noted", show_notes(notes))
     sections["runs"] = ("How it was run", show_runs(groups))
 
-    assets = files("laconic.report")
-    script = assets.joinpath("charts.js").read_text("utf-8") + assets.joinpath("page.js").read_text("utf-8")
+    script = read_script()
     drawn = {figure.name: {"kind": figure.kind, "views": figure.views} for figure in [*figures, *notes[:MOST_NOTES]]}
     methods = ", ".join(dict.fromkeys(run.method for run in runs))
     data = ", ".join(dict.fromkeys(run.config["data"]["name"] for run in runs))
     versions = ", ".join(sorted({run.env.laconic or "of unknown version" for run in runs}))
-    return Template(assets.joinpath("page.html").read_text("utf-8")).substitute(
+    return Template(files("laconic.report").joinpath("page.html").read_text("utf-8")).substitute(
         title=escape(f"{methods} on {data}"),
         subtitle=escape(describe_data(runs)),
         links="".join(f'<a href="#{name}">{escape(title)}</a> ' for name, (title, _) in sections.items()),
@@ -86,9 +85,19 @@ def build_page(runs: Sequence[Run]) -> str:
         footer=escape(f"{count(len(runs), 'run')}, laconic {versions}"),
         figures=json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c"),
         script=script,
-        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_hash=hash_script(script),
         style=read_style(),
     )
+
+
+def read_script() -> str:
+    """Draws what stands under `figures`, and answers pointer and keys; the live page goes on from it."""
+    return "".join(files("laconic.report").joinpath(name).read_text("utf-8") for name in ("charts.js", "page.js"))
+
+
+def hash_script(script: str) -> str:
+    """As a Content-Security-Policy names the one script that it lets run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def describe_data(runs: Sequence[Run]) -> str:

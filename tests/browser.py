@@ -1,0 +1,173 @@
+"""A real browser, without a window: what a page looks like once its script has run, or a page that is driven."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE_SECONDS = 60.0
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+
+
+def find_browser():
+    found = os.environ.get("LACONIC_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is on PATH; install one or set LACONIC_CHROMIUM")
+    return found
+
+
+def browse(page, folder, *flags):
+    """The document as it stands after its script ran."""
+    profile = folder / "profile"
+    command = [
+        find_browser(),
+        *FLAGS,
+        "--virtual-time-budget=5000",
+        f"--user-data-dir={profile}",
+        *flags,
+        page.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    shutil.rmtree(profile, ignore_errors=True)
+    return done.stdout
+
+
+# ---------------------------------------------------------------- a page that is driven
+@contextmanager
+def open_browser(folder):
+    """A Page in a browser that ends with the block; it is driven by Chromium's own protocol, over two pipes."""
+    ours, theirs = os.pipe(), os.pipe()  # what the browser reads, what it writes
+    profile = folder / "profile"
+
+    def place_pipes():
+        """Where --remote-debugging-pipe looks for them; by way of high numbers, for they may be in each other's way."""
+        high = [os.dup2(ours[0], 60), os.dup2(theirs[1], 61)]
+        for number, handle in zip((3, 4), high, strict=True):
+            os.dup2(handle, number)
+
+    command = [find_browser(), *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
+    with subprocess.Popen(
+        command, close_fds=False, preexec_fn=place_pipes, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        os.close(ours[0])
+        os.close(theirs[1])
+        try:
+            with os.fdopen(ours[1], "wb") as writer, os.fdopen(theirs[0], "rb") as reader:
+                yield Page(writer, reader)
+        finally:
+            process.kill()
+            process.wait()
+    shutil.rmtree(profile, ignore_errors=True)
+
+
+class Page:
+    """errors: what the browser's console complained of."""
+
+    def __init__(self, writer, reader):
+        self._writer, self._reader, self._number, self._session = writer, reader, 0, None
+        self.errors = []
+        (target,) = [one for one in self.call("Target.getTargets")["targetInfos"] if one["type"] == "page"]
+        self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        message |= {"sessionId": self._session} if self._session else {}
+        self._writer.write(json.dumps(message).encode() + b"\0")
+        self._writer.flush()
+        while True:
+            told = json.loads(self._read())
+            self._note(told)
+            if told.get("id") == self._number:
+                assert "error" not in told, told
+                return told["result"]
+
+    def _read(self):
+        found = bytearray()
+        while (byte := self._reader.read(1)) != b"\0":
+            assert byte, "the browser has ended"
+            found += byte
+        return bytes(found)
+
+    def _note(self, told):
+        content = told.get("params", {})
+        if told.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(json.dumps(content["exceptionDetails"]))
+        elif told.get("method") == "Runtime.consoleAPICalled" and content["type"] in ("error", "warning", "assert"):
+            self.errors.append(json.dumps(content["args"]))
+        elif told.get("method") == "Log.entryAdded" and content["entry"]["level"] in ("error", "warning"):
+            self.errors.append(json.dumps(content["entry"]))
+
+    def open(self, url):
+        self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+
+    def get(self, expression):
+        """What it is worth in the page, as plain data."""
+        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def wait(self, expression, patience_seconds=PATIENCE_SECONDS):
+        """What it is worth once that counts as true."""
+        deadline = time.monotonic() + patience_seconds
+        while not (found := self.get(expression)):
+            assert time.monotonic() < deadline, f"{expression} is {found}; {self.get('document.body.innerText')}"
+            time.sleep(0.05)
+        return found
+
+    def hover(self, selector, across=0.5, down=0.5):
+        """At that share of the element's width and height."""
+        box = self.get(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center', "
+            "behavior: 'instant'}); const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
+        )
+        x, y = box[0] + across * box[2], box[1] + down * box[3]
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        return x, y
+
+    def click(self, selector):
+        x, y = self.hover(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def press(self, *keys):
+        for key in keys:
+            names = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": KEYS[key]}
+            text = {"Enter": {"text": "\r"}, " ": {"text": " "}}.get(key, {})
+            self.call("Input.dispatchKeyEvent", type="keyDown", **names, **text)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **names)
+
+    def resize(self, width, height=900):
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+
+    def set_look(self, *, is_dark=False, is_still=False):
+        look = {"prefers-color-scheme": "dark" if is_dark else "light"}
+        look |= {"prefers-reduced-motion": "reduce" if is_still else "no-preference"}
+        features = [{"name": name, "value": value} for name, value in look.items()]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def shoot(self, path, *, is_whole=False):
+        """A picture of what is in sight, or of the whole page."""
+        done = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=is_whole)
+        path.write_bytes(base64.b64decode(done["data"]))
