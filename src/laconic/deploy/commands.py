@@ -67,7 +67,7 @@ def init(
     authority: Annotated[
         Path | None, typer.Option("--broker-ca", help="A broker runs there already, with a certificate of this one.")
     ] = None,
-    largest: Annotated[str, typer.Option(help="Longest message that a broker of our own lets pass.")] = "1MiB",
+    largest: Annotated[str, typer.Option(help="Longest message that a broker of ours lets pass in any run.")] = "1MiB",
     debug: Debug = False,
 ) -> None:
     """Make certificates, keys, settings, units: a folder for broker and server each, and one for every node.
@@ -79,8 +79,11 @@ def init(
             raise typer.BadParameter(f"--over {over}: mqtt or flower was expected")
         need(over)
         from laconic.deploy.folders import Plan, describe_unknown, make_deployment, share_out
+        from laconic.deploy.limits import LEAST_BYTES
         from laconic.runs.config import parse_bytes, read_config
 
+        if parse_bytes(largest) < LEAST_BYTES:
+            raise typer.BadParameter(f"--largest {largest}: settings and words of {LEAST_BYTES} B have to pass")
         if nodes:
             task = read_task(shape, classes, nodes)
             plan = Plan(address, task, describe_unknown(task))
