@@ -132,6 +132,8 @@ def test_units_restart_for_ever_after_a_while(folder: Path) -> None:
         starts = {"server": "deploy server /opt/laconic/server", "broker": "mosquitto -c mosquitto.conf"}
         assert starts.get(name, f"deploy node /opt/laconic/{name}") in text
     assert len([*folder.glob("*/*.service")]) == 4
+    server = (folder / "server" / "laconic-server.service").read_text()
+    assert "\nReadWritePaths=/opt/laconic/server -/opt/laconic/broker\n" in server  # whose broker it starts
 
 
 def test_shares_of_a_data_set_are_handed_out(tmp_path: Path) -> None:

@@ -220,9 +220,10 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Which nodes are there, and what their connections took since the server started: bytes up and down.
+    """Which nodes are there, and bytes up and down since the server started.
 
-    SERVER: its folder.
+    SERVER: its folder. coded: messages as Laconic writes them; paper: as papers count them; on the node's socket, TLS
+    and all: exchange (those messages), connect (TLS, also anew), idle (staying connected).
     """
     with explained(debug=debug):
         if read_over(server, "server") == "flower":
