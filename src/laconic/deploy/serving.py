@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 from laconic import wire
-from laconic.deploy.broker import broker_command, is_listening
+from laconic.deploy.broker import broker_command, is_listening, limit_messages
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, stopping
+from laconic.deploy.limits import AT_REST_BYTES, ROOM_BYTES, find_limit
 from laconic.deploy.node_runs import write_begin
 from laconic.deploy.runs import BEGUN, count_attempt, list_finished
 from laconic.deploy.settings import name_node, read_settings
 from laconic.deploy.thresholds import (
     Sketch,
     Thresholds,
+    bound_fit,
     expect_sketch,
     find_task,
     is_fitted,
@@ -67,6 +69,8 @@ class Server:
                 while True:
                     for folder in self.list_due():
                         self.carry(folder)
+                    for client in self.board.empty():
+                        self._say(f"client {client} answers, though no run is under way; left aside")
                     time.sleep(POLL_SECONDS)
             except Interrupted:
                 pass
@@ -116,6 +120,8 @@ class Server:
                 write_thresholds(folder, thresholds.values)
                 fleet.announce(THRESHOLDS, "thresholds", thresholds)
 
+        others = [*bound_fit(self.settings.task, rule), *(len(body) for _, body in describe())]
+        most_bytes = min(find_limit(config.method, task, others) or self._most_bytes, self._most_bytes)
         post = Post(
             self.link,
             self.board,
@@ -125,6 +131,7 @@ class Server:
             deployed.wait_seconds,
             deployed.absent_seconds,
             self._tell_run,
+            most_bytes,
             self._weigh,
             fit,
         )
@@ -132,6 +139,7 @@ class Server:
 
         @contextmanager
         def open_nodes(on_progress: OnProgress) -> Iterator[Federation]:
+            self._limit_messages(most_bytes)
             fleet = MqttFleet(home, find_conditions(config), on_progress, post)
             try:
                 yield Federation(config.method, task, fleet)
@@ -140,6 +148,7 @@ class Server:
                 fleet.close()
                 rows, self._weighed = self._weighed, []
                 append_lines(folder / Sockets.file, map(to_line, rows))
+                self._limit_messages(AT_REST_BYTES)
 
         drive(config, folder, open_nodes, None)
 
@@ -154,6 +163,19 @@ class Server:
                 self._weighed.append(Sockets(number, client, kind, sent.up, sent.down))
 
     # ------------------------------------------------------------ beside the runs
+    @property
+    def _most_bytes(self) -> int:
+        """That the owner of the broker lets any message have."""
+        return self.settings.largest_bytes - ROOM_BYTES
+
+    def _limit_messages(self, most_bytes: int | None) -> None:
+        """At a broker of our own; who runs another sets its limit."""
+        if self.settings.broker:
+            try:
+                limit_messages(self.folder / self.settings.broker, most_bytes)
+            except OSError as error:
+                self._tell_run(f"the broker's limit for messages stays as it is, {most_bytes} B would do: {error}")
+
     @contextmanager
     def _keep_broker(self) -> Iterator[None]:
         """One of our own, unless something listens there already; again when certificates were taken back."""
@@ -162,6 +184,7 @@ class Server:
             return
         folder, is_over = (self.folder / self.settings.broker).resolve(), threading.Event()
         command = broker_command()
+        limit_messages(folder, AT_REST_BYTES)
         keeper = Keeper("broker", folder / "broker.log", lambda: command, self._say, BROKER_RESTART_SECONDS)
 
         def look_after() -> None:
@@ -183,6 +206,7 @@ class Server:
             is_over.set()
             thread.join()
             keeper.stop()
+            limit_messages(folder, None)  # who starts it without us has nobody to raise it
 
     def _keep_status(self) -> None:
         last = ""
