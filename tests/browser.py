@@ -1,10 +1,12 @@
 """A real browser, without a window: what a page looks like once its script has run, or a page that is driven."""
 
 import base64
+import fcntl
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 
@@ -22,6 +24,8 @@ FLAGS = (
     "--disable-sync",
 )
 PATIENCE_SECONDS = 60.0
+# Chromium reads its commands from 3 and answers to 4
+PLACE = "import os, sys; [os.dup2(int(sys.argv[k]), 2 + k) for k in (1, 2)]; os.execvp(sys.argv[3], sys.argv[3:])"
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
@@ -52,27 +56,20 @@ def browse(page, folder, *flags):
 @contextmanager
 def open_browser(folder):
     """A Page in a browser that ends with the block; it is driven by Chromium's own protocol, over two pipes."""
-    ours, theirs = os.pipe(), os.pipe()  # what the browser reads, what it writes
     profile = folder / "profile"
-
-    def place_pipes():
-        """Where --remote-debugging-pipe looks for them; by way of high numbers, for they may be in each other's way."""
-        high = [os.dup2(ours[0], 60), os.dup2(theirs[1], 61)]
-        for number, handle in zip((3, 4), high, strict=True):
-            os.dup2(handle, number)
-
     command = [find_browser(), *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
-    with subprocess.Popen(
-        command, close_fds=False, preexec_fn=place_pipes, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        os.close(ours[0])
-        os.close(theirs[1])
+    (their_end, writer), (reader, other_end) = os.pipe(), os.pipe()
+    handles = [fcntl.fcntl(handle, fcntl.F_DUPFD, 10) for handle in (their_end, other_end)]  # out of the way of 3 and 4
+    placed = [sys.executable, "-c", PLACE, *map(str, handles), *command]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(placed, pass_fds=handles, **quiet) as process:
+        for handle in (their_end, other_end, *handles):
+            os.close(handle)
         try:
-            with os.fdopen(ours[1], "wb") as writer, os.fdopen(theirs[0], "rb") as reader:
-                yield Page(writer, reader)
+            with os.fdopen(writer, "wb") as to_browser, os.fdopen(reader, "rb") as from_browser:
+                yield Page(to_browser, from_browser)
         finally:
             process.kill()
-            process.wait()
     shutil.rmtree(profile, ignore_errors=True)
 
 
@@ -138,11 +135,12 @@ class Page:
 
     def hover(self, selector, across=0.5, down=0.5):
         """At that share of the element's width and height."""
-        box = self.get(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center', "
-            "behavior: 'instant'}); const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
+        element = f"document.querySelector({json.dumps(selector)})"
+        self.get(f"{element}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        left, top, width, height = self.get(
+            f"(({{x, y, width, height}}) => [x, y, width, height])({element}.getBoundingClientRect())"
         )
-        x, y = box[0] + across * box[2], box[1] + down * box[3]
+        x, y = left + across * width, top + down * height
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         return x, y
 

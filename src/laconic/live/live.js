@@ -7,7 +7,8 @@ const RECENT_SECONDS = 86400;  // after which a run that stopped or failed has e
 const token = new URLSearchParams(location.search).get("token") ?? "";
 const at = (id) => document.getElementById(id);
 const runs = new Map(), servers = new Map(), chosen = new Map();  // by name, by folder; name -> whether it is drawn
-let columns = {}, opened = null, ahead = 0, nColours = 0;  // ahead: seconds by which the server's clock differs from ours
+let columns = {}, ahead = 0, nColours = 0;  // ahead: seconds by which the server's clock differs from ours
+let opened = null, isPicked = false;  // name of the run whose clients are shown; whether somebody wanted it
 const now = () => Date.now() / 1000 + ahead;
 
 // ---------------------------------------------------------------- words
@@ -61,6 +62,7 @@ function hear(news) {
     columns = Object.fromEntries(news.columns.map((name, k) => [name, k]));
     runs.clear();
     servers.clear();
+    nColours = 0;
   }
   news.runs.forEach(takeIn);
   for (const name of news.gone ?? []) runs.delete(name);
@@ -141,7 +143,7 @@ function makeDrawn(run) {
 
 function makeOpener(run) {
   const button = make("button", { type: "button", class: "open" });
-  button.addEventListener("click", () => { opened = run.name; render(); });
+  button.addEventListener("click", () => { [opened, isPicked] = [run.name, true]; render(); });
   return button;
 }
 
@@ -317,7 +319,7 @@ function fillOne() {
   for (const name of ["clients", "spread"]) show(document.querySelector(`[data-figure=${name}]`), Boolean(run));
   put(at("one-title"), run ? title(run) : "Deployment");
   const tested = run?.tested === "validation" ? ", tested on validation examples" : "";
-  put(at("one-lead"), run ? `${run.name}${tested} · ${words[run.state]} · ${describeProgress(run)} · in ${run.folder}` : `${server?.folder ?? ""}; no run was begun yet`);
+  put(at("one-lead"), run ? `${words[run.state]} · ${describeProgress(run)}${tested} · ${run.folder}` : `${server?.folder ?? ""}; no run was begun yet`);
   const trouble = told?.name === opened && told.error ? told.error : run?.words;
   show(at("one-words"), Boolean(trouble));
   put(at("one-words"), trouble ?? "");
@@ -339,7 +341,9 @@ function fillOne() {
 function render() {
   const all = byStart();
   for (const run of [...all].reverse()) if (run.colour < 0) run.colour = nColours++;
-  if (!runs.has(opened)) opened = (all.find((run) => run.state === "running") ?? all[0])?.name ?? null;
+  const running = all.find((run) => run.state === "running");
+  isPicked &&= runs.has(opened);
+  if (!isPicked) opened = (running ?? runs.get(opened) ?? all[0])?.name ?? null;
   const drawn = listDrawn(), some = new Set(drawn), ended = all.filter((run) => !isNow(run));
   fillList(at("cards"), [...all.filter(isNow)].sort((a, b) => (b.state === "running") - (a.state === "running")), makeCard, fillCard, some);
   fillList(at("ended-list"), ended, makeItem, fillItem, some);

@@ -80,10 +80,18 @@ class Hub:
             self._viewers.discard(viewer)
 
     async def describe_clients(self, name: str) -> dict[str, Any] | None:
-        """None: no run has that name."""
-        async with self._looking:
-            run = self.watch.runs.get(name)
-            return None if run is None else await asyncio.to_thread(describe_clients, run)
+        """As clients.py has them, or why they cannot be read; None: no run has that name."""
+        error: Exception
+        for _ in range(2):  # a run that goes back to its checkpoint cuts its records off while they are read
+            async with self._looking:
+                await self._look()
+                run = self.watch.runs.get(name)
+                try:
+                    return None if run is None else await asyncio.to_thread(describe_clients, run)
+                except (ValueError, OSError) as trouble:
+                    error = trouble
+            await asyncio.sleep(LOOK_SECONDS)
+        return {"name": name, "error": str(error)}
 
     async def _look(self) -> None:
         news = await asyncio.to_thread(self.watch.look)
@@ -118,10 +126,7 @@ def make_app(watch: Watch, token: str, is_over: Callable[[], bool] = lambda: Fal
         return StreamingResponse(hub.follow(), media_type="text/event-stream")
 
     async def clients(request: Request) -> Response:
-        try:
-            found = await hub.describe_clients(request.query_params.get("run", ""))
-        except (ValueError, OSError) as error:  # damaged, or gone since the last look
-            return JSONResponse({"error": str(error)}, 500)
+        found = await hub.describe_clients(request.query_params.get("run", ""))
         return JSONResponse({"error": "no such run"}, 404) if found is None else JSONResponse(found)
 
     def guard(answer: Answer) -> Answer:
