@@ -1,7 +1,7 @@
 """The README's first sentence and its picture, accuracy against bytes: CIFAR-10, 100 clients, Dirichlet 0.1.
 
 Ours come from clausepool.json: runs of experiments/clausepool-cifar10.toml on test examples, of each seed the last in
-the file. Networks come from ruler.json; until there is one from networks.json. pages.py writes both.
+the file. Networks, tuned on the same partitions, come from ruler.json. pages.py writes both.
 """
 
 import json
@@ -65,15 +65,9 @@ def list_own() -> list[Series]:
 
 def list_networks() -> list[Series]:
     found: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    if (RESULTS / "ruler.json").exists():
-        for row in read("ruler.json")["rows"]:
-            if (row["data"], row["alpha"]) == ("cifar10", 0.1):
-                found[row["method"]][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
-    else:
-        for row in read("networks.json")["one_partition"]:
-            if row["data"] == "cifar10" and row["method"] in ("fedavg-ft", "fedrep", "fedpac"):
-                sent = 10 * (row["upload_mb"] + row["download_mb"])
-                found[row["method"]][10].append((sent, row["accuracy"]))
+    for row in read("ruler.json")["rows"]:
+        if (row["data"], row["alpha"]) == ("cifar10", 0.1):
+            found[row["method"]][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
     points = {method: [sum_up(rounds, rows[rounds]) for rounds in sorted(rows)] for method, rows in found.items()}
     return [Series(method, rows, is_ours=False) for method, rows in points.items()]
 
@@ -140,7 +134,7 @@ def draw() -> str:
         parts += text(across(decade), HEIGHT - BOTTOM + 18, words, "small", "middle")
     parts += text(WIDTH / 2, HEIGHT - 14, "sent and received by one client over the whole run", "small", "middle")
     parts += line(LEFT, upwards(alone), WIDTH - RIGHT, upwards(alone), "alone")
-    parts += text(WIDTH - RIGHT - 6, upwards(alone) - 6, f"learning alone, nothing sent: {alone:.1f}", "small", "end")
+    parts += text(LEFT + 8, upwards(alone) + 15, f"learning alone, nothing sent: {alone:.1f}", "small")
     taken: list[Box] = []
     for series in drawn:
         kind = "ours" if series.is_ours else "other"

@@ -20,17 +20,19 @@ LINK = re.compile(r"(\]\()((?!\w+:|#)[^)\s#]+)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    config.nav = [{title: list_section(title, page) for title, page in entry.items()} for entry in config.nav or ()]
+    named = re.findall(r"[\w-]+\.md", str(config.nav))
+    others = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
+    config.nav = [{title: list_section(title, page, others) for title, page in one.items()} for one in config.nav or ()]
     return config
 
 
-def list_section(title: str, listed: Any) -> Any:
-    """The entry of the navigation, with the pages of a folder below the folder's own."""
+def list_section(title: str, listed: Any, others: list[str]) -> Any:
+    """An entry of the navigation: with the pages of a folder, or with guides that have no place of their own."""
     if title == "Methods":
         return [listed, *({words.partition(",")[0]: list_pages(family)} for family, words in FAMILIES.items())]
     if title == "Results":
         return [listed, *(f"results/{name}.md" for name in list_results())]
-    return listed
+    return [*listed, *others] if title == "Reference" else listed
 
 
 def list_pages(family: str) -> list[str]:
