@@ -1,17 +1,15 @@
 """Runs as one HTML file that needs nothing else: no network, no fonts, no second file."""
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from string import Template
+from typing import Any
 
 from laconic.files import write_atomically
-from laconic.pages import read_style, show_section
+from laconic.pages import Section, read_charts, show_page
 from laconic.records import find_runs
 from laconic.report import matrices, panels, plots
 from laconic.report.notes import SIMILARITY, SPLIT
@@ -32,6 +30,12 @@ from laconic.report.tables import (
 MOST_RADIOS = 5  # more views than this are chosen from a list
 MOST_NOTES = 24  # small plots; the tables hold the rest
 N_COLOURS = 8  # as many as page.css has
+# what the script needs, and what is said where it does not run
+BEHIND = """<div id="tip" role="status" hidden></div>
+<svg id="blank" hidden></svg>
+<noscript><p class="note">Plots are drawn by a script in this file, which did not run; the tables hold all
+numbers.</p></noscript>
+"""
 
 
 def write_report(folders: Sequence[str | Path], out: str | Path) -> None:
@@ -72,23 +76,25 @@ def build_page(runs: Sequence[Run]) -> str:
         sections["notes"] = ("What the methods noted", show_notes(notes))
     sections["runs"] = ("How it was run", show_runs(groups))
 
-    assets = files("laconic.report")
-    script = assets.joinpath("charts.js").read_text("utf-8") + assets.joinpath("page.js").read_text("utf-8")
     drawn = {figure.name: {"kind": figure.kind, "views": figure.views} for figure in [*figures, *notes[:MOST_NOTES]]}
     methods = ", ".join(dict.fromkeys(run.method for run in runs))
     data = ", ".join(dict.fromkeys(run.config["data"]["name"] for run in runs))
     versions = ", ".join(sorted({run.env.laconic or "of unknown version" for run in runs}))
-    return Template(assets.joinpath("page.html").read_text("utf-8")).substitute(
-        title=escape(f"{methods} on {data}"),
-        subtitle=escape(describe_data(runs)),
-        links="".join(f'<a href="#{name}">{escape(title)}</a> ' for name, (title, _) in sections.items()),
-        body="\n".join(show_section(name, title, body) for name, (title, body) in sections.items()),
-        footer=escape(f"{count(len(runs), 'run')}, laconic {versions}"),
-        figures=json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c"),
-        script=script,
-        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=read_style(),
+    return show_page(
+        brand="Laconic report",
+        title=f"{methods} on {data}",
+        lead=describe_data(runs),
+        sections=[Section(name, title, body) for name, (title, body) in sections.items()],
+        footer=f"{count(len(runs), 'run')}, laconic {versions}",
+        after=BEHIND + show_data("figures", drawn),
+        script=read_charts() + files("laconic.report").joinpath("page.js").read_text("utf-8"),
     )
+
+
+def show_data(name: str, content: Any) -> str:
+    """For the script to read; whatever it holds cannot end it."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c")
+    return f'<script type="application/json" id="{name}">{text}</script>'
 
 
 def describe_data(runs: Sequence[Run]) -> str:
