@@ -96,6 +96,22 @@ def show_class(found: Explanation, label: str, rules: Sequence[ModelRule], top: 
     return text + "".join(shown)
 
 
+def show_rules(found: Explanation, top: int) -> str:
+    """Those that say most for a class, of each class in turn; of one that none speaks for, against it."""
+    turns = []
+    for label, rules in found.by_class().items():
+        chosen = [rule for rule in rules if dict(rule.votes)[label] > 0] or rules
+        turns += [(place, label, rule) for place, rule in enumerate(chosen)]
+    turns = sorted(turns, key=lambda entry: entry[0])[:top]
+    cards = "".join(
+        show_rule(found, rule, word_amounts(rule.votes, label), word_origin(rule))
+        for label in found.portable.about.classes
+        for _, its_label, rule in turns
+        if its_label == label
+    )
+    return f'<ul class="rules">{cards}</ul>'
+
+
 def show_rule(found: Explanation, rule: ModelRule, said: str, origin: str) -> str:
     """said: what it adds to which class."""
     big, _, more = said.partition(", ")

@@ -26,6 +26,7 @@ from laconic.records import (
     Journal,
     Matrix,
     Pairs,
+    Panels,
     Record,
     Round,
     Summary,
@@ -193,6 +194,7 @@ def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | Non
     """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
     remove(folder / Failure.file)
     make_folder(folder / checkpoints.FOLDER)
+    write(folder, Panels(list(type(config.method).panels)))
 
     def on_progress(what: str, done: int, total: int) -> None:
         if watch:
