@@ -366,7 +366,7 @@ def test_the_page_answers_to_pointer_buttons_and_keys(tmp_path, width):
         # no label of an axis is cut off at either side
         cut = """[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
           const frame = svg.getBoundingClientRect();
-          return [...svg.querySelectorAll('text.tick')].filter((text) => {
+          return [...svg.querySelectorAll('text.tick, text.label')].filter((text) => {
             const box = text.getBoundingClientRect();
             return box.left < frame.left - 1 || box.right > frame.right + 1;
           }).map((text) => text.textContent);

@@ -83,7 +83,7 @@ function logTicks(low, high, most) {
   };
   const choices = [all([1, 2, 5], 1), all([1], 1), all([1], 2), all([1], 3)];
   const ticks = choices.find((some) => some.length <= most) ?? choices.at(-1);
-  return ticks.length > 1 ? ticks : linearTicks(low, high, most / 2);
+  return ticks.length > 1 ? ticks : linearTicks(low, high, Math.max(3, most / 2));
 }
 
 // What clocks and calendars have, as far as it lies between.
@@ -331,7 +331,7 @@ function drawHeat(view, width) {
   const [wide, tall] = is_long ? [Math.min(56, fit), Math.min(24, Math.max(5, 340 / m))] : [square, square];
   const known = view.values.flat().filter((value) => value !== null), cells = Array.from({ length: levels }, () => []), hits = [];
   const sizes = is_long ? known.map(Math.abs) : known, least = is_long ? 0 : Math.min(...sizes), most = Math.max(view.are_counts ? 1 : -Infinity, ...sizes);
-  const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(Math.max(width, left + n * wide + 2), m * tall + 44);
+  const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(Math.max(width, left + n * wide + 2), m * tall + 60);
   // The root keeps small counts visible beside large ones; one path for each shade keeps the page light.
   const shadeOf = (value) => (view.are_counts ? Math.sqrt(value / most) : ((is_long ? Math.abs(value) : value) - least) / (most - least || 1));
   const say = (i, j, value, row) => view.are_counts
@@ -349,7 +349,10 @@ function drawHeat(view, width) {
   view.down.forEach((name, j) => j % skip === 0 && svg.append(shape("text", { x: left - 6, y: (j + 0.5) * tall + 4, class: "tick end" }, name.length > 14 ? `${name.slice(0, 13)}…` : name)));
   const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * wide >= 26) ?? 1000;
   view.across.forEach((client, i) => i % every === 0 && svg.append(shape("text", { x: left + (i + 0.5) * wide, y: m * tall + 15, class: "tick middle" }, client)));
-  svg.append(shape("text", { x: 0, y: m * tall + 38, class: "label" }, view.are_counts ? `client (across) and class (down); strongest: ${most} examples` : `${kinds[0]} (across) and ${kinds[1]} (down); faintest: ${plain(least)}, strongest: ${plain(most)}`));
+  const what = view.are_counts ? "client (across) and class (down)" : `${kinds[0]} (across) and ${kinds[1]} (down)`;
+  const scale = view.are_counts ? `strongest: ${most} examples` : `faintest: ${plain(least)}, strongest: ${plain(most)}`;
+  const words = textWidth(`${what}; ${scale}`) < width ? [`${what}; ${scale}`] : [what, scale];
+  words.forEach((line, k) => svg.append(shape("text", { x: 0, y: m * tall + 38 + 16 * k, class: "label" }, line)));
   return { svg, hits, legend: [] };
 }
 

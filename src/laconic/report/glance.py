@@ -120,7 +120,7 @@ def show_card(colour: int, group: Group) -> str:
     spent, limit = find_spent(group)
     if limit is not None:
         used = format_percent(max(spent.values()) / limit)
-        facts["Budget a client and round"] = f"{format_bytes(limit)} <small>at most {used} % used</small>"
+        facts["Budget"] = f"{format_bytes(limit)} <small>a client and round, {used} % used</small>"
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
     return (
         f'<article class="card c{colour % len(list_colours())}"><h3>{escape(group.label)}</h3>'
