@@ -55,9 +55,11 @@ def show_group(group: Group, clients: Sequence[str] | None, load: Callable[[Any]
     for client in pick_clients(run) if clients is None else clients:
         try:
             shown += show_client(run, client, load, has_legend=not shown)
-        except (ValueError, ImportError) as error:  # its nodes keep their models, or nothing was saved yet
+        except Exception as error:
             if clients is not None:
                 raise
+            # nodes keep their models, nothing may have been saved yet, methods from elsewhere may fail in any way: no
+            # page is lost for want of a gallery
             shown = f'<p class="note">{escape(str(error))}</p>'
             break
     head = f'<details class="run"{" open" if is_open else ""}><summary>{escape(group.name_run(run))}</summary>'

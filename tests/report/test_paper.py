@@ -1,4 +1,5 @@
 import struct
+import sys
 
 import pytest
 from made_runs import write_run
@@ -50,3 +51,9 @@ def test_a_kind_that_is_none_is_refused(folders, tmp_path):
     with pytest.raises(ValueError, match="'gif' is no kind of figure; there are png, pdf, svg"):
         write_figures(folders, tmp_path / "figures", ["gif"])
     assert not (tmp_path / "figures").exists()
+
+
+def test_without_matplotlib_the_extra_is_named(folders, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ValueError, match=r'which is not installed\.  pip install "laconic-fl\[plots\]"'):
+        write_figures(folders, tmp_path / "figures", ["png"])

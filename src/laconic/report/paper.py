@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,14 @@ NO_DATE: dict[str, dict[str, Any]] = {
 
 
 def check_installed(kinds: Sequence[str]) -> None:
-    if kinds and find_spec("matplotlib") is None:
-        raise ValueError('figures need matplotlib, which is not installed.  pip install "laconic-fl[plots]"')
+    """ValueError if what draws figures of any kind is not."""
+    if not kinds:
+        return
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        words = f'figures need {error.name or "matplotlib"}, which is not installed.  pip install "laconic-fl[plots]"'
+        raise ValueError(words) from error
 
 
 def write_figures(folders: Sequence[str | Path], out: str | Path, kinds: Sequence[str]) -> list[Path]:
