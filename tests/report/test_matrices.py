@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from browser import browse
 from made_runs import write_json, write_run
 
+from browser import browse
 from laconic.report import read_run, write_report
 from laconic.report.matrices import MOST_DRAWN, plot_matrices, plot_pairs, scale
 from laconic.report.noted import plot_declared

@@ -1,12 +1,13 @@
 import html
 import json
 import re
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
-from browser import browse, open_tab
 from made_runs import write_json, write_run
 
+from browser import browse, open_browser
 from laconic.report import format_bytes, read_run, write_report
 from laconic.report.tables import format_percent
 
@@ -26,6 +27,16 @@ def write_several(tmp_path):
         for seed in (0, 1)
         for method, level in (("fedtm", 0.93), ("tpfl", 0.97), ("local-tm", 0.85))
     ]
+
+
+@contextmanager
+def open_tab(page, folder, *, width=1200, is_dark=False):
+    with open_browser(folder) as tab:
+        tab.resize(width)
+        tab.set_look(is_dark=is_dark)
+        tab.open(page.as_uri())
+        tab.wait("document.documentElement.dataset.ready === 'yes'")
+        yield tab
 
 
 def embedded(text):
@@ -183,16 +194,16 @@ def test_hundreds_of_clients_stay_small_and_in_pages(tmp_path, n_clients, most_b
     page = report(tmp_path, *folders)
     assert page.stat().st_size < most_bytes
     with open_tab(page, tmp_path) as tab:
-        assert tab.run("root.dataset.overflow") == "no"
-        assert tab.run("document.querySelectorAll('svg *').length") < 8000
+        assert tab.get("root.dataset.overflow") == "no"
+        assert tab.get("document.querySelectorAll('svg *').length") < 8000
         shown = "[...document.querySelector('.sortable').tBodies[0].rows].filter((row) => !row.hidden).length"
         told = "document.querySelector('.pager [role=status]').textContent"
-        assert (tab.run(shown), tab.run(told)) == (50, f"1 to 50 of {n_clients}")
+        assert (tab.get(shown), tab.get(told)) == (50, f"1 to 50 of {n_clients}")
         tab.click(".pager button:last-child")
-        assert tab.run(told) == f"51 to 100 of {n_clients}"
+        assert tab.get(told) == f"51 to 100 of {n_clients}"
         tab.click(".pager input")
         tab.call("Input.insertText", text=str(n_clients - 1))
-        assert (tab.run(shown), tab.run(told)) == (1, "1 to 1 of 1")
+        assert (tab.get(shown), tab.get(told)) == (1, "1 to 1 of 1")
         assert not tab.errors
 
 
@@ -362,7 +373,7 @@ def test_the_page_answers_to_pointer_buttons_and_keys(tmp_path, width):
     page = report(tmp_path, *runs)
     tip = "document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText"
     with open_tab(page, tmp_path, width=width, is_dark=width == 400) as tab:
-        assert tab.run("[innerWidth, root.dataset.overflow]") == [width, "no"]
+        assert tab.get("[innerWidth, root.dataset.overflow]") == [width, "no"]
         # no label of an axis is cut off at either side
         cut = """[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
           const frame = svg.getBoundingClientRect();
@@ -371,43 +382,43 @@ def test_the_page_answers_to_pointer_buttons_and_keys(tmp_path, width):
             return box.left < frame.left - 1 || box.right > frame.right + 1;
           }).map((text) => text.textContent);
         })"""
-        assert tab.run(cut) == []
+        assert tab.get(cut) == []
         # one entry of the legend for each method, however many seeds
         entries = "[...document.querySelectorAll('[data-figure=accuracy] .legend li')].map((item) => item.textContent)"
-        assert tab.run(entries) == ["local-tm (sends nothing)", "fedtm", "cs-pfedtm"]
+        assert tab.get(entries) == ["local-tm (sends nothing)", "fedtm", "cs-pfedtm"]
         # a client is known by its name, and its seed
-        tab.hover(*tab.find("[data-figure=clients] path.dot"))
-        assert re.search(r"client (north|south|east|west|centre|harbour), seed [012]", tab.run(tip))
+        tab.hover("[data-figure=clients] path.dot")
+        assert re.search(r"client (north|south|east|west|centre|harbour), seed [012]", tab.get(tip))
         # another view, by its button
         label = "document.querySelector('[data-figure=accuracy] .plot text.label.end').textContent"
-        assert tab.run(label) == "bytes so far, all clients, both"
+        assert tab.get(label) == "bytes so far, all clients, both"
         tab.click("[data-figure=accuracy] .views label:last-of-type span")
-        assert tab.run(label) == "round"
+        assert tab.get(label) == "round"
         # from value to value by keys
-        tab.run("document.querySelector('[data-figure=fairness] .plot svg').focus()")
+        tab.get("document.querySelector('[data-figure=fairness] .plot svg').focus()")
         tab.press("ArrowLeft")
-        said = tab.run(tip)
+        said = tab.get(tip)
         assert "clients below:" in said
         tab.press("ArrowLeft")
-        assert tab.run(tip) not in ("", said)
+        assert tab.get(tip) not in ("", said)
         tab.press("Escape")
-        assert tab.run(tip) == ""
+        assert tab.get(tip) == ""
         # fields that share a colour differ in their stripes
         looks = """[...document.querySelectorAll('[data-figure=fields] .legend svg')].map((key) =>
           key.querySelector('rect').getAttribute('fill') + (key.querySelector('path')?.getAttribute('d') ?? ''))"""
-        drawn = tab.run(looks)
+        drawn = tab.get(looks)
         assert len(drawn) == len(set(drawn)) == 14
         # a table sorts by its column
         tab.click(".sortable th:nth-child(4) button")
         values = "[...document.querySelector('.sortable').tBodies[0].rows].map((row) => Number(row.cells[3].dataset.v))"
-        shares = tab.run(values)
+        shares = tab.get(values)
         assert shares == sorted(shares)
         wide = """[...document.querySelectorAll('[data-figure=clients] .scroll')].filter((box) => {
           box.closest('details').open = true;
           return box.scrollWidth > box.clientWidth;
         }).length"""
         if width == 1200:
-            assert tab.run(wide) == 0
+            assert tab.get(wide) == 0
         assert not tab.errors
 
 
@@ -416,7 +427,7 @@ def test_the_page_is_dark_where_the_reader_wants_it(tmp_path):
     seen = []
     for is_dark in (False, True):
         with open_tab(page, tmp_path, is_dark=is_dark) as tab:
-            seen.append(tab.run(paper))
+            seen.append(tab.get(paper))
     assert seen == ["rgb(251, 251, 249)", "rgb(20, 22, 26)"]
 
 
@@ -424,4 +435,4 @@ def test_one_round_has_an_axis_of_one_round(tmp_path):
     page = report(tmp_path, write_run(tmp_path / "run", rounds=1))
     ticks = "[...document.querySelectorAll('[data-figure=seconds] .plot text.tick.middle')].map((t) => t.textContent)"
     with open_tab(page, tmp_path) as tab:
-        assert tab.run(ticks) == ["1"]
+        assert tab.get(ticks) == ["1"]

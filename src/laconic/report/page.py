@@ -17,6 +17,7 @@ from laconic.report.figure import Cells, Figure
 from laconic.report.glance import count, describe_data, show_glance
 from laconic.report.html import MOST_NOTES, show_figure, show_notes, show_table
 from laconic.report.run import NODES_OWN, Run, read_run
+from laconic.report.sockets import list_sockets
 from laconic.report.tables import NONE, Group, flatten, format_bytes, format_ratio, group_runs
 
 # what the script needs, and what is said where it does not run
@@ -83,8 +84,13 @@ def build_page(runs: Sequence[Run], more: Sequence[Section] = ()) -> str:
         sections=sections,
         footer=f"{count(len(runs), 'run')}, laconic {versions}",
         after=BEHIND + show_data("figures", list_drawn([*figures, *small[:MOST_NOTES]])),
-        script=read_charts() + files("laconic.report").joinpath("page.js").read_text("utf-8"),
+        script=read_script(),
     )
+
+
+def read_script() -> str:
+    """Draws what stands under `figures`, and answers pointer and keys; the live page goes on from it."""
+    return read_charts() + files("laconic.report").joinpath("page.js").read_text("utf-8")
 
 
 def list_drawn(figures: Sequence[Figure]) -> dict[str, Any]:
@@ -135,7 +141,13 @@ def show_sockets(run: Run) -> str:
         sent = [getattr(run.sockets.get(kind, (0, 0)), f"{name}_bytes", 0) for kind in kinds]
         rows.append((way, *map(format_bytes, (paper, coded, *sent, sum(sent)))))
     title = "On the sockets of the nodes, TLS included, as they told; peers’ messages go up at one and down at another"
-    return show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+    whole = show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+    headings = [f"{kind}\n{way.lower()}" for kind in kinds.values() for way, *_ in ways]
+    for by in ("client", "round"):
+        apart = [(name, *map(format_bytes, sent)) for name, sent in list_sockets(run, by)]
+        cells = Cells((by.capitalize(), *headings), apart)
+        whole += f"<details><summary>By {by}</summary>{show_table(cells)}</details>"
+    return whole
 
 
 def show_run(name: str, run: Run, *, is_open: bool) -> str:
