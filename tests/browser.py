@@ -74,14 +74,14 @@ def open_browser(folder):
 
 
 class Page:
-    """errors: what the browser's console complained of."""
+    """errors: what the browser's console complained of; requests: the addresses that it asked for."""
 
     def __init__(self, writer, reader):
         self._writer, self._reader, self._number, self._session = writer, reader, 0, None
-        self.errors = []
+        self.errors, self.requests = [], []
         (target,) = [one for one in self.call("Target.getTargets")["targetInfos"] if one["type"] == "page"]
         self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
     def call(self, method, **parameters):
@@ -112,6 +112,8 @@ class Page:
             self.errors.append(json.dumps(content["args"]))
         elif told.get("method") == "Log.entryAdded" and content["entry"]["level"] in ("error", "warning"):
             self.errors.append(json.dumps(content["entry"]))
+        elif told.get("method") == "Network.requestWillBeSent":
+            self.requests.append(content["request"]["url"])
 
     def open(self, url):
         self.call("Page.navigate", url=url)

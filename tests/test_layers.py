@@ -6,10 +6,11 @@ from pathlib import Path
 import laconic
 
 ROOT = Path(laconic.__file__).parent
-ANYONE_MAY_IMPORT = {"files", "__version__"}
+ANYONE_MAY_IMPORT = {"files", "device", "__version__"}
 # a part of the library -> the parts it may import, beside itself and these
 MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
+    "device": set(),
     "columns": set(),
     "importing": set(),
     "trial": set(),

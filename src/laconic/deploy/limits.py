@@ -13,6 +13,7 @@ from laconic.runs.typed_toml import ConfigError
 from laconic.wire import bound
 
 AT_REST_BYTES = 4096  # births, what nodes say in words, scores
+LEAST_BYTES = 2 * AT_REST_BYTES  # that any broker has to take, for the settings of a run
 ROOM_BYTES = 64  # for a head, a topic and what MQTT puts before them
 PEER_BYTES = 8  # before each message of a neighbour, of those that are heard together
 

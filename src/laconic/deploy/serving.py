@@ -28,7 +28,7 @@ from laconic.deploy.thresholds import (
     read_thresholds,
     write_thresholds,
 )
-from laconic.deploy.watching import STATUS
+from laconic.deploy.watching import KINDS, STATUS
 from laconic.files import lock, write_atomically
 from laconic.fleets.frames import BEGIN, SKETCH, THRESHOLDS, Answer, Sent
 from laconic.fleets.host import Home
@@ -40,6 +40,7 @@ from laconic.runs.checkpoint import verify
 from laconic.runs.config import read_config
 from laconic.runs.run import Interrupted, drive, find_conditions
 from laconic.simulation import Federation, OnProgress
+from laconic.wire import Ledger
 
 BROKER_RESTART_SECONDS = 1.0
 KEEPALIVE_SECONDS = 30  # of the server's own connection, which should hear soon that it broke
@@ -51,7 +52,7 @@ class Server:
         self.folder, self._say = folder.resolve(), say
         self.settings = read_settings(folder, "server")
         self.board = Board(self.settings.task.n_clients)
-        self.sent: dict[int, dict[str, Sent]] = {}  # by client: bytes of exchanges, of connecting and of waiting
+        self.sent: dict[int, dict[str, Sent]] = {}  # by client, then by what they are bytes of
         self._weighed: list[Sockets] = []  # not yet written
         address = Address(self.settings.host, self.settings.port)
         self.link = Link(
@@ -133,6 +134,7 @@ class Server:
             self._tell_run,
             most_bytes,
             self._weigh,
+            self._count,
             fit,
         )
         home = Home(config.method, task, ClientData(()), config.seed, folder / "checkpoints")
@@ -156,11 +158,22 @@ class Server:
         """What a node says its socket took: beside what was coded, and apart what connecting and waiting did."""
         kinds: dict[Literal["exchange", "connect", "idle"], Sent]
         kinds = {"exchange": answer.exchanged, "connect": answer.linked, "idle": answer.idle}
-        total = self.sent.setdefault(client, dict.fromkeys(kinds, Sent()))
         for kind, sent in kinds.items():
-            total[kind] = total[kind].plus(sent)
+            self._add(client, kind, sent)
             if any(sent):
                 self._weighed.append(Sockets(number, client, kind, sent.up, sent.down))
+
+    def _count(self, ledger: Ledger) -> None:
+        """Beside that: what a round's messages are, coded and by the paper's count; a peer's come up and go down."""
+        for (client, peer, direction), counts in ledger.totals("client", "peer", "direction").items():
+            for kind, n_bytes in (("coded", counts.sent_bytes), ("paper", round(counts.paper_bits / 8))):
+                self._add(client, kind, Sent(down=n_bytes) if direction == "down" else Sent(up=n_bytes))
+                if peer is not None:
+                    self._add(peer, kind, Sent(down=n_bytes))
+
+    def _add(self, client: int, kind: str, sent: Sent) -> None:
+        total = self.sent.setdefault(client, dict.fromkeys(KINDS, Sent()))
+        total[kind] = total[kind].plus(sent)
 
     # ------------------------------------------------------------ beside the runs
     @property

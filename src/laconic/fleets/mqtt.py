@@ -33,7 +33,7 @@ from laconic.fleets.frames import (
 from laconic.fleets.host import Home, Reply, Request, Score
 from laconic.fleets.link import Link
 from laconic.fleets.remote import RemoteFleet
-from laconic.wire import Encoded, Expected, Hop, Message
+from laconic.wire import Encoded, Expected, Hop, Ledger, Message
 
 HERE, GONE, ASLEEP = b"\1", b"\0", b"\2"  # what a node's third topic says
 LOOK_SECONDS = 0.5  # between looks at who has been away for too long
@@ -108,6 +108,7 @@ class Post:
     say: Callable[[str], None]
     most_bytes: int = MOST_BYTES  # that an answer in this run may have
     weighed: Callable[[int, ClientId, Answer], object] = lambda number, client, answer: None
+    counted: Callable[[Ledger], object] = lambda ledger: None  # of a round that is over
     prelude: Callable[[MqttFleet], object] = lambda fleet: None  # what is asked before the method starts
 
 
@@ -147,6 +148,8 @@ class MqttFleet(RemoteFleet):
                 self._refuse_answer(client, "evaluate", error)
 
     def begin(self, round: int) -> None:
+        if self._is_open:
+            self.post.counted(self.ledger)
         super().begin(round)
         if round == 0 and self._is_open:
             self.post.prelude(self)
@@ -174,6 +177,7 @@ class MqttFleet(RemoteFleet):
 
     def part(self) -> None:
         """The run is done: who is there hears of it, and tells what its last messages cost."""
+        self.post.counted(self.ledger)
         here = dict.fromkeys(self.post.board.here, (END, b""))
         for _ in self._exchange("end", here, 0, PARTING_SECONDS):
             pass

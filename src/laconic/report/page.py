@@ -17,6 +17,7 @@ from laconic.report import matrices, panels, plots
 from laconic.report.notes import SIMILARITY, SPLIT
 from laconic.report.plots import Amount, Cells, Figure
 from laconic.report.run import NODES_OWN, Run, read_run
+from laconic.report.sockets import list_sockets
 from laconic.report.tables import (
     NONE,
     Group,
@@ -300,7 +301,13 @@ def show_sockets(run: Run) -> str:
         sent = [getattr(run.sockets.get(kind, (0, 0)), f"{name}_bytes", 0) for kind in kinds]
         rows.append((way, *map(format_bytes, (paper, coded, *sent, sum(sent)))))
     title = "On the sockets of the nodes, TLS included, as they told; peers’ messages go up at one and down at another"
-    return show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+    whole = show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+    headings = [f"{kind}\n{way.lower()}" for kind in kinds.values() for way, *_ in ways]
+    for by in ("client", "round"):
+        apart = [(name, *map(format_bytes, sent)) for name, sent in list_sockets(run.folder, by)]
+        cells = Cells((by.capitalize(), *headings), apart)
+        whole += f"<details><summary>By {by}</summary>{show_table(cells)}</details>"
+    return whole
 
 
 def show_run(name: str, run: Run, *, is_open: bool) -> str:
