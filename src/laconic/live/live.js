@@ -92,7 +92,7 @@ const last = (run, name) => run.rows.at(-1)?.[columns[name]];
 const lastKnown = (run, name) => run.rows.findLast((row) => row[columns[name]] !== null)?.[columns[name]];
 const total = (run) => (run.sums.at(-1) ?? [0]).reduce((a, b) => a + b, 0);
 const isNow = (run) => run.state === "running" || run.state === "waiting" || (run.state !== "finished" && now() - run.beat_at < RECENT_SECONDS);
-const byStart = () => [...runs.values()].sort((a, b) => (a.started < b.started ? 1 : -1));
+const byStart = () => [...runs.values()].sort((a, b) => ((a.started ?? "") < (b.started ?? "") ? 1 : -1));
 const title = (run) => (run.method ? `${run.method} on ${run.data} · seed ${run.seed}` : run.name);
 
 // By method and seed where that tells them apart.
@@ -104,7 +104,7 @@ function nameAll(some) {
 function listDrawn() {
   const all = byStart(), first = [...all.filter((run) => run.state === "running"), ...all.filter((run) => run.state !== "running")];
   const byDefault = new Set(first.slice(0, MOST_DRAWN));
-  return all.filter((run) => chosen.get(run.name) ?? byDefault.has(run)).reverse();
+  return all.filter((run) => run.rows.length && (chosen.get(run.name) ?? byDefault.has(run))).reverse();
 }
 
 function describeProgress(run) {
@@ -189,8 +189,8 @@ function fillList(place, some, makeOne, fillOne, drawn) {
 }
 
 function fillItem(item, run) {
-  const what = `${percent(lastKnown(run, "accuracy"))} % · ${formatBytes(total(run))} · ${words[run.state]} ${clock(run.beat_at)}`;
-  put(item.querySelector(".note"), `${what} · ${run.name}`);
+  const what = run.rows.length ? `${percent(lastKnown(run, "accuracy"))} % · ${formatBytes(total(run))} · ` : "";
+  put(item.querySelector(".note"), `${what}${words[run.state]} ${run.beat_at ? clock(run.beat_at) : ""} · ${run.name}`);
 }
 
 // ---------------------------------------------------------------- drawing
@@ -373,7 +373,7 @@ function render() {
   const drawn = listDrawn(), some = new Set(drawn), ended = all.filter((run) => !isNow(run));
   fillList(at("cards"), [...all.filter(isNow)].sort((a, b) => (b.state === "running") - (a.state === "running")), makeCard, fillCard, some);
   fillList(at("ended-list"), ended, makeItem, fillItem, some);
-  show(at("none"), all.length === 0);
+  show(at("none"), ended.length === all.length);
   show(at("none-ended"), ended.length === 0);
   redraw("accuracy", "lines", drawn.map((run) => `${run.name} ${run.version}`).join(), () => viewAccuracy(drawn));
   fillOne();
