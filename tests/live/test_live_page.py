@@ -69,8 +69,6 @@ def test_the_page_follows_a_run_through_a_kill_and_its_resumption(folder: Path, 
         shoot(page, "killed")
 
         # ---- hover, toggle, keyboard
-        page.hover("[data-figure=accuracy] .plot svg", 0.9)
-        page.get("1")
         before = page.get("document.querySelector('[data-figure=accuracy] .plot').innerHTML")
         page.hover("[data-figure=clients] .plot svg", 0.01)
         assert page.wait(
