@@ -231,7 +231,11 @@ def test_nonsense_ends_with_code_2_and_a_budget_too_small_with_3_and_both_leave_
 def test_demo_compares_and_shows_rules_without_escape_codes(tmp_path: Path) -> None:
     done = laconic("demo", folder=tmp_path)
     assert done.code == 0, done.err
-    assert [line.split()[0] for line in done.out.splitlines()[:3]] == ["method", "local-tm", "fedtm"]
+    shown = (
+        (Path(__file__).parent.parent / "README.md").read_text("utf-8").split("$ make demo\n")[1].split("report:")[0]
+    )
+    figures = [line.split()[:-1] for line in shown.splitlines()]  # all but seconds
+    assert [line.split()[:-1] for line in done.out.splitlines()[:4]] == figures
     assert done.out.count("digit ") == 3
     assert "\x1b" not in done.out
     (page,) = tmp_path.glob("runs/demo-*/report.html")

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
     "pages": set(),
     "report": {"records", "pages"},
+    "live": {"records", "pages", "report", "signals"},
 }
 
 

@@ -7,15 +7,15 @@ import importlib
 import sys
 import types
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
-from references import Batch, Epochs, Vector, count_right, flatten, make_plain
+from references import Batch, Epochs, Split, Vector, count_right, flatten_split, make_plain
 
 METHODS = {  # ours -> module of its client, class, what travels
     "fedavg": ("clientavg", "clientAVG", ""),
@@ -26,17 +26,6 @@ METHODS = {  # ours -> module of its client, class, what travels
     "ditto": ("clientditto", "clientDitto", ""),
 }
 PULL, HEAD_EPOCHS = 0.1, 2
-
-
-class Split(nn.Module):
-    """Body and head under the names that it looks for."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.base, self.head = module.body, module.head
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.base(x))
 
 
 class PFLlib:
@@ -96,6 +85,9 @@ class Stepped:
     def choose(self, model: nn.Module) -> Any:
         return getattr(model, self.part) if self.part else model
 
+    def adapt_ours(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         for k, client in enumerate(self.clients):
             client.set_parameters(self.server.global_model)
@@ -116,15 +108,11 @@ class Stepped:
             setattr(whole, self.part, self.server.global_model)
         else:
             whole = self.server.global_model
-        plan, vector = layout(self.spec), self.flatten(whole)
+        plan = layout(self.spec)
+        vector = flatten_split(whole, plan)
         shared = {"base": vector[: plan.n_body], "head": vector[plan.n_body :], "": vector}[self.part]
-        own = [self.flatten(client.model_per) for client in self.clients] if self.method == "ditto" else []
+        own = [flatten_split(client.model_per, plan) for client in self.clients] if self.method == "ditto" else []
         return [shared, *own]
-
-    def flatten(self, model: nn.Module) -> Vector:
-        renamed = nn.Module()
-        renamed.body, renamed.head = model.base, model.head
-        return flatten(renamed, layout(self.spec))
 
     def accuracy(self) -> float:
         found = []
@@ -137,5 +125,5 @@ class Stepped:
             found.append(count_right(model, live(self.spec).as_tensor(test.x), test.y))
         return sum(found) / len(found)
 
-    def mask_difference(self, states: Sequence[Any]) -> float:
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
         return 0.0

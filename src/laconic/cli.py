@@ -171,6 +171,28 @@ def report(
         typer.echo(f"report: {page}")
 
 
+def live(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine see the page then.")
+    ] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Else the first free one from 8470 on.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Follow runs as they go, on a page in the browser: rounds, accuracy, bytes, budget, clients, nodes.
+
+    RUN: a run folder, one of a comparison or sweep, or a deployment; without it, all that is under runs/.
+    """
+    with explained(debug=debug):
+        from laconic.runs.typed_toml import lacking
+
+        try:
+            from laconic.live.server import follow
+        except ImportError as error:
+            raise lacking("laconic live", "web", error) from error
+        follow(run, host, port, lambda line: typer.echo(line, err=True), typer.echo)
+
+
 def check(
     config: ConfigFile = None,
     settings: Settings = None,
@@ -335,6 +357,7 @@ app.command("conform", epilog="Example: laconic conform my_method:MyMethod --fle
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("sweep", epilog="Example: laconic sweep exp.toml --over data.alpha=0.05,0.1 method.epochs=1,5")(sweep)
+app.command("live", epilog="Example: laconic live runs/first")(live)
 app.command("report", epilog="Example: laconic report runs/first")(report)
 app.command(
     "reproduce", epilog="Example: laconic reproduce cs-pfedtm:9:personalisation-only/cifar10/0.1 --scale small"

@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from browser import browse
 from made_runs import write_run
 
+from browser import browse
 from laconic.report import read_run, write_report
 from laconic.report.matrices import plot_cosines, plot_heads, plot_matrices, plot_targets, scale
 from laconic.report.page import build_page

@@ -4,9 +4,9 @@ import re
 from itertools import pairwise
 
 import pytest
-from browser import browse
 from made_runs import write_run
 
+from browser import browse
 from laconic.report import format_bytes, read_run, write_report
 from laconic.report.tables import format_percent
 

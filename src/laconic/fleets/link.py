@@ -156,9 +156,13 @@ class Link:
 
     def _disconnected(self, client: mqtt.Client, _: Any, flags: Any, code: Any, properties: Any) -> None:
         self.is_up.clear()
+        # who waits asks again at a birth message, and what a broker does not take would end every connection anew
+        dropped = client.drop_out_messages()
         self._on_down()
         if code.is_failure:
-            self._tell_trouble(f"the connection to the broker at {self.address} ended: {code}")
+            longest = max((len(message.payload) for message in dropped), default=0)
+            lost = f"; {len(dropped)} messages were under way, the longest of {longest} B" if dropped else ""
+            self._tell_trouble(f"the connection to the broker at {self.address} ended: {code}{lost}")
 
     def _close_socket(self, client: mqtt.Client, _: Any, sock: Any) -> None:
         with self._lock:

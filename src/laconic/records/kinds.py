@@ -246,6 +246,18 @@ class Deployed:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """Where a run is within a round, while it goes: for those who watch, so it is rewritten and never made safe."""
+
+    file: ClassVar[str] = "progress.json"
+
+    round: Count
+    step: str
+    n_done: Count
+    n_asked: Count
+
+
+@dataclass(frozen=True)
 class Failure:
     file: ClassVar[str] = "FAILED.json"
 

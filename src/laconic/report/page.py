@@ -17,6 +17,7 @@ from laconic.report import matrices, panels, plots
 from laconic.report.notes import SIMILARITY, SPLIT
 from laconic.report.plots import Amount, Cells, Figure
 from laconic.report.run import NODES_OWN, Run, read_run
+from laconic.report.sockets import list_sockets
 from laconic.report.tables import (
     NONE,
     Group,
@@ -72,13 +73,12 @@ def build_page(runs: Sequence[Run]) -> str:
         sections["notes"] = ("What the methods noted", show_notes(notes))
     sections["runs"] = ("How it was run", show_runs(groups))
 
-    assets = files("laconic.report")
-    script = assets.joinpath("charts.js").read_text("utf-8") + assets.joinpath("page.js").read_text("utf-8")
+    script = read_script()
     drawn = {figure.name: {"kind": figure.kind, "views": figure.views} for figure in [*figures, *notes[:MOST_NOTES]]}
     methods = ", ".join(dict.fromkeys(run.method for run in runs))
     data = ", ".join(dict.fromkeys(run.config["data"]["name"] for run in runs))
     versions = ", ".join(sorted({run.env.laconic or "of unknown version" for run in runs}))
-    return Template(assets.joinpath("page.html").read_text("utf-8")).substitute(
+    return Template(files("laconic.report").joinpath("page.html").read_text("utf-8")).substitute(
         title=escape(f"{methods} on {data}"),
         subtitle=escape(describe_data(runs)),
         links="".join(f'<a href="#{name}">{escape(title)}</a> ' for name, (title, _) in sections.items()),
@@ -86,9 +86,19 @@ def build_page(runs: Sequence[Run]) -> str:
         footer=escape(f"{count(len(runs), 'run')}, laconic {versions}"),
         figures=json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", r"\u003c"),
         script=script,
-        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_hash=hash_script(script),
         style=read_style(),
     )
+
+
+def read_script() -> str:
+    """Draws what stands under `figures`, and answers pointer and keys; the live page goes on from it."""
+    return "".join(files("laconic.report").joinpath(name).read_text("utf-8") for name in ("charts.js", "page.js"))
+
+
+def hash_script(script: str) -> str:
+    """As a Content-Security-Policy names the one script that it lets run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def describe_data(runs: Sequence[Run]) -> str:
@@ -291,7 +301,13 @@ def show_sockets(run: Run) -> str:
         sent = [getattr(run.sockets.get(kind, (0, 0)), f"{name}_bytes", 0) for kind in kinds]
         rows.append((way, *map(format_bytes, (paper, coded, *sent, sum(sent)))))
     title = "On the sockets of the nodes, TLS included, as they told; peers’ messages go up at one and down at another"
-    return show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+    whole = show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
+    headings = [f"{kind}\n{way.lower()}" for kind in kinds.values() for way, *_ in ways]
+    for by in ("client", "round"):
+        apart = [(name, *map(format_bytes, sent)) for name, sent in list_sockets(run.folder, by)]
+        cells = Cells((by.capitalize(), *headings), apart)
+        whole += f"<details><summary>By {by}</summary>{show_table(cells)}</details>"
+    return whole
 
 
 def show_run(name: str, run: Run, *, is_open: bool) -> str:

@@ -27,6 +27,8 @@ from laconic.records import (
     Journal,
     Matrix,
     Pairs,
+    Progress,
+    Pulse,
     Record,
     Round,
     Summary,
@@ -208,8 +210,10 @@ def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | Non
     """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
     remove(folder / Failure.file)
     make_folder(folder / checkpoints.FOLDER)
+    pulse = Pulse(folder)
 
     def on_progress(what: str, done: int, total: int) -> None:
+        pulse.beat(Progress(federation.fleet.round, what, done, total))
         if watch:
             watch.progressed(federation.fleet.round, done, total, what)
 
@@ -227,6 +231,8 @@ def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | Non
         write(folder, Failure(words))
         error.add_note(f"recorded in {folder / Failure.file}")
         raise
+    finally:
+        pulse.end()
     summary = summarize(config, folder, read_rounds(folder), loop.seconds)
     sync_folder(folder / checkpoints.FOLDER)  # files of older checkpoints would come back, and stay
     write(folder, summary)

@@ -1,0 +1,195 @@
+"""The README's first sentence and its picture, accuracy against bytes: CIFAR-10, 100 clients, Dirichlet 0.1.
+
+Ours come from clausepool.json: runs of experiments/clausepool-cifar10.toml on test examples, of each seed the last in
+the file. Networks come from ruler.json; until there is one from networks.json. pages.py writes both.
+"""
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+OWN = {  # what follows `--seed N` in a run's command, by the name of its points
+    "ClausePool": "",
+    "seed head": " --set method.name=seedhead",
+    "seed head, one shot": " --set method.name=seedhead --set method.one_shot=true --set rounds=1",
+}
+
+
+class Point(NamedTuple):
+    rounds: int
+    kilobytes: float  # of one client, both ways, over all rounds until then; the most of all seeds
+    accuracy: float  # percent, each client on its own test examples; mean over seeds
+
+
+class Series(NamedTuple):
+    """A method, after fewer and more rounds."""
+
+    label: str
+    points: list[Point]
+    is_ours: bool
+
+    @property
+    def last(self) -> Point:
+        return self.points[-1]
+
+
+def read(name: str) -> Any:
+    return json.loads((RESULTS / name).read_text("utf-8"))
+
+
+def sum_up(rounds: int, rows: Iterable[tuple[float, float]]) -> Point:
+    kilobytes, accuracy = zip(*rows, strict=True)
+    return Point(rounds, max(kilobytes), fmean(accuracy))
+
+
+def list_own() -> list[Series]:
+    found: dict[str, dict[str, tuple[int, float, float]]] = defaultdict(dict)
+    labels = {rest: label for label, rest in OWN.items()}
+    for run in read("clausepool.json")["with_seeds"]:
+        parts = re.fullmatch(r"experiments/clausepool-cifar10\.toml --seed (\d+)(.*)", run["command"])
+        if parts and parts[2] in labels and run["tested"] == "test":
+            sent = (run["upload_bytes"] + run["download_bytes"]) / 100 / 1000
+            found[labels[parts[2]]][parts[1]] = (run["last_round"], sent, run["last"])
+    made = {label: list(found[label].values()) for label in OWN}
+    return [
+        Series(label, [sum_up(rows[0][0], (row[1:] for row in rows))], is_ours=True) for label, rows in made.items()
+    ]
+
+
+def list_networks() -> list[Series]:
+    found: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    if (RESULTS / "ruler.json").exists():
+        for row in read("ruler.json")["rows"]:
+            if (row["data"], row["alpha"]) == ("cifar10", 0.1):
+                found[row["method"]][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
+    else:
+        for row in read("networks.json")["one_partition"]:
+            if row["data"] == "cifar10" and row["method"] in ("fedavg-ft", "fedrep", "fedpac"):
+                sent = 10 * (row["upload_mb"] + row["download_mb"])
+                found[row["method"]][10].append((sent, row["accuracy"]))
+    points = {method: [sum_up(rounds, rows[rounds]) for rounds in sorted(rows)] for method, rows in found.items()}
+    return [Series(method, rows, is_ours=False) for method, rows in points.items()]
+
+
+def measure_alone() -> float:
+    """Of the same machine, nothing sent."""
+    return fmean(run["last"] for run in read("clausepool.json")["twenty_steps"] if run["run"].startswith("ci-local-"))
+
+
+# ---------------------------------------------------------------- words
+def tell_size(kilobytes: float) -> str:
+    return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
+
+
+def write_sentence() -> str:
+    (pool, *_), best = list_own(), max(list_networks(), key=lambda series: series.last.accuracy)
+    ours = f"{pool.last.accuracy:.1f} % in {tell_size(pool.last.kilobytes)} a client"
+    theirs = f"{best.last.accuracy:.1f} % in {tell_size(best.last.kilobytes)}"
+    return f"""\
+On CIFAR-10, shared out among 100 clients with few classes each (Dirichlet 0.1),
+[ClausePool](docs/methods/clausepool.md) reaches **{ours}**, both ways, over the whole run.
+Learning alone has {measure_alone():.1f} %; the best network beside it ({best.label}, {best.last.rounds} rounds) \
+{theirs}.
+"""
+
+
+# ---------------------------------------------------------------- picture
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 820, 430, 44, 32, 46, 56
+LETTER, LINE, GAP = 7.2, 17, 11  # width and height of what is written, and its distance from a point
+DECADES = (1, 10, 100, 1_000, 10_000, 100_000)  # kB
+STYLE = """
+  text { font: 13px system-ui, sans-serif; fill: #24292f } .small { font-size: 12px; fill: #57606a }
+  .paper { fill: #fff } .grid { stroke: #d8dee4 } .alone { stroke: #57606a; stroke-dasharray: 5 4 }
+  .ours { fill: #00796b } .other { fill: #bc4c00 } .way { stroke: #bc4c00 } .title { font-weight: 600; font-size: 14px }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } .small { fill: #9198a1 } .paper { fill: #0d1117 } .grid { stroke: #30363d }
+    .alone { stroke: #9198a1 } .ours { fill: #2dd4bf } .other { fill: #f0883e } .way { stroke: #f0883e }
+  }
+"""
+
+
+def across(kilobytes: float) -> float:
+    share = (math.log10(kilobytes) - math.log10(DECADES[0])) / (math.log10(DECADES[-1]) - math.log10(DECADES[0]))
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def draw() -> str:
+    """The picture as SVG, with colours for light and dark pages of its own."""
+    alone, drawn = measure_alone(), sorted([*list_own(), *list_networks()], key=lambda series: -series.last.accuracy)
+    shares = [alone, *(point.accuracy for series in drawn for point in series.points)]
+    low, high = 5 * math.floor(min(shares) / 5), 5 * math.ceil(max(shares) / 5)
+
+    def upwards(accuracy: float) -> float:
+        return HEIGHT - BOTTOM - (accuracy - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
+
+    parts = [f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="6"/>']
+    parts += text(LEFT, 24, "CIFAR-10, 100 clients, Dirichlet 0.1: mean accuracy of clients' own models, %", "title")
+    for accuracy in range(low, high + 1, 5):
+        parts += line(LEFT, upwards(accuracy), WIDTH - RIGHT, upwards(accuracy), "grid")
+        parts += text(LEFT - 8, upwards(accuracy) + 4, str(accuracy), "small", "end")
+    for decade in DECADES:
+        parts += line(across(decade), TOP, across(decade), HEIGHT - BOTTOM, "grid")
+        words = f"{decade} kB" if decade < 1000 else f"{decade // 1000} MB"
+        parts += text(across(decade), HEIGHT - BOTTOM + 18, words, "small", "middle")
+    parts += text(WIDTH / 2, HEIGHT - 14, "sent and received by one client over the whole run", "small", "middle")
+    parts += line(LEFT, upwards(alone), WIDTH - RIGHT, upwards(alone), "alone")
+    parts += text(WIDTH - RIGHT - 6, upwards(alone) - 6, f"learning alone, nothing sent: {alone:.1f}", "small", "end")
+    taken: list[Box] = []
+    for series in drawn:
+        kind = "ours" if series.is_ours else "other"
+        places = [(across(point.kilobytes), upwards(point.accuracy)) for point in series.points]
+        for (x1, y1), (x2, y2) in pairwise(places):
+            parts += line(x1, y1, x2, y2, "way")
+        for x, y in places:
+            parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if series.is_ours else 4}"/>')
+        box = place(*places[-1], LETTER * len(tell(series)), taken)
+        taken.append(box)
+        parts += text(box.x, box.y + 4, tell(series), kind)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
+    return "\n".join(
+        [head, f"<title>{list_words(drawn, alone)}</title>", f"<style>{STYLE}</style>", *parts, "</svg>\n"]
+    )
+
+
+class Box(NamedTuple):
+    """Where words stand: their left end, middle and width."""
+
+    x: float
+    y: float
+    width: float
+
+
+def place(x: float, y: float, width: float, taken: list[Box]) -> Box:
+    """Beside the point, to the right where there is room; below what is there already."""
+    left = x + GAP if x + GAP + width < WIDTH else x - GAP - width
+    while blocking := [
+        other for other in taken if abs(other.y - y) < LINE and other.x < left + width and left < other.x + other.width
+    ]:
+        y = max(other.y for other in blocking) + LINE
+    return Box(left, y, width)
+
+
+def tell(series: Series) -> str:
+    if series.is_ours:
+        return f"{series.label}: {series.last.accuracy:.1f} in {tell_size(series.last.kilobytes)}"
+    return f"{series.label}, {series.last.rounds} rounds: {series.last.accuracy:.1f}"
+
+
+def list_words(drawn: list[Series], alone: float) -> str:
+    """The picture for those who do not see it."""
+    return f"Percent of clients' own test examples. Alone {alone:.1f}; " + "; ".join(map(tell, drawn))
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> list[str]:
+    return [f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>']
+
+
+def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> list[str]:
+    return [f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>']
