@@ -1,7 +1,7 @@
 """The README's first sentence and its picture, accuracy against bytes: CIFAR-10, 100 clients, Dirichlet 0.1.
 
 Ours come from clausepool.json: runs of experiments/clausepool-cifar10.toml on test examples, of each seed the last in
-the file. Networks come from ruler.json; until there is one from networks.json. pages.py writes both.
+the file. Networks, tuned on the same partitions, come from ruler.json. pages.py writes both.
 """
 
 import json
@@ -65,21 +65,15 @@ def list_own() -> list[Series]:
 
 def list_networks() -> list[Series]:
     found: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    if (RESULTS / "ruler.json").exists():
-        for row in read("ruler.json")["rows"]:
-            if (row["data"], row["alpha"]) == ("cifar10", 0.1):
-                found[row["method"]][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
-    else:
-        for row in read("networks.json")["one_partition"]:
-            if row["data"] == "cifar10" and row["method"] in ("fedavg-ft", "fedrep", "fedpac"):
-                sent = 10 * (row["upload_mb"] + row["download_mb"])
-                found[row["method"]][10].append((sent, row["accuracy"]))
+    for row in read("ruler.json")["rows"]:
+        if (row["data"], row["alpha"]) == ("cifar10", 0.1):
+            found[row["method"]][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
     points = {method: [sum_up(rounds, rows[rounds]) for rounds in sorted(rows)] for method, rows in found.items()}
     return [Series(method, rows, is_ours=False) for method, rows in points.items()]
 
 
 def measure_alone() -> float:
-    """Of the same machine, nothing sent."""
+    """local-tm on partitions of the same kind: nothing is sent."""
     return fmean(run["last"] for run in read("clausepool.json")["twenty_steps"] if run["run"].startswith("ci-local-"))
 
 
@@ -130,28 +124,30 @@ def draw() -> str:
         return HEIGHT - BOTTOM - (accuracy - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
 
     parts = [f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="6"/>']
-    parts += text(LEFT, 24, "CIFAR-10, 100 clients, Dirichlet 0.1: mean accuracy of clients' own models, %", "title")
+    parts.append(
+        text(LEFT, 24, "CIFAR-10, 100 clients, Dirichlet 0.1: mean accuracy of clients' own models, %", "title")
+    )
     for accuracy in range(low, high + 1, 5):
-        parts += line(LEFT, upwards(accuracy), WIDTH - RIGHT, upwards(accuracy), "grid")
-        parts += text(LEFT - 8, upwards(accuracy) + 4, str(accuracy), "small", "end")
+        parts.append(line(LEFT, upwards(accuracy), WIDTH - RIGHT, upwards(accuracy), "grid"))
+        parts.append(text(LEFT - 8, upwards(accuracy) + 4, str(accuracy), "small", "end"))
     for decade in DECADES:
-        parts += line(across(decade), TOP, across(decade), HEIGHT - BOTTOM, "grid")
+        parts.append(line(across(decade), TOP, across(decade), HEIGHT - BOTTOM, "grid"))
         words = f"{decade} kB" if decade < 1000 else f"{decade // 1000} MB"
-        parts += text(across(decade), HEIGHT - BOTTOM + 18, words, "small", "middle")
-    parts += text(WIDTH / 2, HEIGHT - 14, "sent and received by one client over the whole run", "small", "middle")
-    parts += line(LEFT, upwards(alone), WIDTH - RIGHT, upwards(alone), "alone")
-    parts += text(WIDTH - RIGHT - 6, upwards(alone) - 6, f"learning alone, nothing sent: {alone:.1f}", "small", "end")
+        parts.append(text(across(decade), HEIGHT - BOTTOM + 18, words, "small", "middle"))
+    parts.append(text(WIDTH / 2, HEIGHT - 14, "sent and received by one client over the whole run", "small", "middle"))
+    parts.append(line(LEFT, upwards(alone), WIDTH - RIGHT, upwards(alone), "alone"))
+    parts.append(text(LEFT + 8, upwards(alone) + 15, f"learning alone, nothing sent: {alone:.1f}", "small"))
     taken: list[Box] = []
     for series in drawn:
         kind = "ours" if series.is_ours else "other"
         places = [(across(point.kilobytes), upwards(point.accuracy)) for point in series.points]
         for (x1, y1), (x2, y2) in pairwise(places):
-            parts += line(x1, y1, x2, y2, "way")
+            parts.append(line(x1, y1, x2, y2, "way"))
         for x, y in places:
             parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if series.is_ours else 4}"/>')
         box = place(*places[-1], LETTER * len(tell(series)), taken)
         taken.append(box)
-        parts += text(box.x, box.y + 4, tell(series), kind)
+        parts.append(text(box.x, box.y + 4, tell(series), kind))
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
     return "\n".join(
         [head, f"<title>{list_words(drawn, alone)}</title>", f"<style>{STYLE}</style>", *parts, "</svg>\n"]
@@ -187,9 +183,9 @@ def list_words(drawn: list[Series], alone: float) -> str:
     return f"Percent of clients' own test examples. Alone {alone:.1f}; " + "; ".join(map(tell, drawn))
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> list[str]:
-    return [f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>']
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> list[str]:
-    return [f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>']
+def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'

@@ -127,10 +127,8 @@ def read_prototypes() -> Iterator[Measured]:
 
 
 def read_ruler() -> Iterator[Measured]:
-    if not (RESULTS / "ruler.json").exists():
-        return
     for row in read("ruler.json")["rows"]:
-        setting = f"100 clients, α = {row['alpha']}, {row['rounds']} rounds"
+        setting = f"100 clients, 10 a round, α = {row['alpha']}, {row['rounds']} rounds, tuned"
         figures = (row["accuracy"], row["p10"], row["kilobytes"], None)
         yield Measured(row["method"], row["data"], setting, *figures, "ruler.md")
 

@@ -1,6 +1,7 @@
 """The documentation keeps up with the registry, and its links lead somewhere."""
 
 import importlib
+import json
 import re
 
 import pytest
@@ -63,7 +64,10 @@ def test_links_lead_to_files_and_headings_that_there_are(page: str) -> None:
         assert not anchor or anchor in list_anchors(str(file.relative_to(ROOT))), target
 
 
-def test_pages_count_methods_as_many_as_there_are() -> None:
+def test_pages_count_methods_and_published_figures_as_many_as_there_are() -> None:
+    published = len(json.loads(read("docs/results/scoreboard.json"))["rows"])
+    assert f"Of {published} published figures" in read("README.md")
+    assert f"# {published} figures of five papers" in read("docs/compare.md")
     networks = [method for method in METHODS.values() if method.family == "networks"]
     assert f" {len(METHODS)} methods on one partition" in read("README.md")
     assert f" {len(networks)} methods on networks" in read("docs/export-onnx.md")
