@@ -13,7 +13,6 @@ from laconic.records import Round, Times, read_lines
 pytest.importorskip("starlette", reason='starlette is not installed: pip install "laconic-fl[web]"')
 
 SHOTS = os.environ.get("LACONIC_SHOTS")  # a folder for pictures of the page, to look at
-LAST_CARD = "[...document.querySelectorAll('.card')].at(-1)"
 
 
 def shoot(page: Page, name: str) -> None:
