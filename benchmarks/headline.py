@@ -110,11 +110,11 @@ STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #24292f } .small { font-size: 12px; fill: #57606a }
   .paper { fill: #fff } .grid { stroke: #d8dee4 } .alone { stroke: #57606a; stroke-dasharray: 5 4 }
   .ours { fill: #00796b } .other { fill: #bc4c00 } .ours-way { stroke: #00796b } .other-way { stroke: #bc4c00 }
-  .title { font-weight: 600; font-size: 14px }
+  .title { font-weight: 600; font-size: 14px } .label { paint-order: stroke; stroke: #fff; stroke-width: 5px }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } .small { fill: #9198a1 } .paper { fill: #0d1117 } .grid { stroke: #30363d }
     .alone { stroke: #9198a1 } .ours { fill: #2dd4bf } .other { fill: #f0883e }
-    .ours-way { stroke: #2dd4bf } .other-way { stroke: #f0883e }
+    .ours-way { stroke: #2dd4bf } .other-way { stroke: #f0883e } .label { stroke: #0d1117 }
   }
 """
 
@@ -147,7 +147,7 @@ def draw() -> str:
     parts.append(text(WIDTH / 2, HEIGHT - 14, "sent and received by one client over the whole run", "small", "middle"))
     parts.append(line(LEFT, upwards(alone), WIDTH - RIGHT, upwards(alone), "alone"))
     parts.append(text(LEFT + 8, upwards(alone) + 15, f"learning alone, nothing sent: {alone:.1f}", "small"))
-    taken: list[Box] = []
+    taken, labels = list[Box](), list[str]()
     for series in drawn:
         kind = "ours" if series.is_ours else "other"
         places = [(across(point.kilobytes), upwards(point.accuracy)) for point in series.points]
@@ -157,10 +157,10 @@ def draw() -> str:
             parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
         box = place(*places[-1], LETTER * len(tell(series)), taken)
         taken.append(box)
-        parts.append(text(box.x, box.y + 4, tell(series), kind))
+        labels.append(text(box.x, box.y + 4, tell(series), f"{kind} label"))
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
     return "\n".join(
-        [head, f"<title>{list_words(drawn, alone)}</title>", f"<style>{STYLE}</style>", *parts, "</svg>\n"]
+        [head, f"<title>{list_words(drawn, alone)}</title>", f"<style>{STYLE}</style>", *parts, *labels, "</svg>\n"]
     )
 
 
