@@ -426,7 +426,12 @@ def mqtt_many(file: Any) -> Rows:
         return told(what, unit, lambda many: each * many["nodes"], digits)
 
     seconds = [f"{many['median_round_seconds']:.2f} s" for many in measured]
-    yield ["an exchange with everyone, 70 B each way, on a machine that also plays all nodes", *seconds, NOTHING, NOTHING]
+    yield [
+        "an exchange with everyone, 70 B each way, on a machine that also plays all nodes",
+        *seconds,
+        NOTHING,
+        NOTHING,
+    ]
     yield told("the broker's processor for it", "s", lambda many: many["broker_cpu_seconds_a_round"], 2)
     connecting = "the broker's processor for connecting everyone the first time"
     yield told(connecting, "s", lambda many: many["broker_cpu_seconds_connecting"], 1)
