@@ -119,6 +119,7 @@ class MqttFleet(RemoteFleet):
         self.post, self._steps = post, [step.name for step in steps_of(type(home.algorithm))]
         self._silent: set[ClientId] = set()  # there, but did not reply in time: not waited for until heard of
         self._told = set(range(home.task.n_clients)) if post.attempt > 1 else set()  # what the run is
+        self._unfit: set[ClientId] = set()  # who could not take part when last heard of
         self._odd: Counter[ClientId] = Counter()  # answers that nobody asked for
         self._last: dict[ClientId, int] = {}  # hash of what each answered last
         self._is_open = False
@@ -230,12 +231,13 @@ class MqttFleet(RemoteFleet):
             else:
                 waiting.discard(client)
                 outcomes[client] = answer.outcome
+                (self._unfit.add if answer.outcome is Outcome.UNFIT else self._unfit.discard)(client)
                 if answer.outcome is Outcome.DONE:
                     yield client, answer.body
                 else:
                     words[client] = answer.body.decode("utf-8", "replace")[:MOST_WORDS]
                     self._refuse_reply(client, what, ValueError(f"the node says: {words[client]}"))
-        if outcomes and all(outcome is Outcome.UNFIT for outcome in outcomes.values()):
+        if outcomes and {*outcomes, *post.board.here} <= self._unfit:
             said = "; ".join(f"client {client}: {why}" for client, why in sorted(words.items())[:3])
             raise ValueError(f"none of the {len(words)} nodes that answered can take part: {said}")
 
