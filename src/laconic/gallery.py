@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from laconic.algorithms import METHODS
+from laconic.files import write_atomically
 from laconic.pages import Section
-from laconic.report import Group, Run, group_runs, list_folders, read_run, write_report
+from laconic.report import Group, Run, build_page, group_runs, read_runs
 
 N_CLIENTS = 3  # of each method: who does worst, who does best, and one between
 N_RULES = 8  # of each client
@@ -22,16 +23,17 @@ MOST_EXAMPLES = 200_000  # of all clients; more are not read again just to count
 
 def report(folders: Sequence[str | Path], out: str | Path, clients: Sequence[str] | None = None) -> None:
     """Writes the page of these runs. clients: whose clauses are shown, by number or name; none if empty; None: some."""
-    sections = [] if clients is not None and not clients else show_gallery(folders, clients)
-    write_report(folders, out, sections)
+    runs = read_runs(folders)
+    sections = [] if clients is not None and not clients else show_gallery(runs, clients)
+    write_atomically(Path(out), build_page(runs, sections).encode())
 
 
-def show_gallery(folders: Sequence[str | Path], clients: Sequence[str] | None) -> list[Section]:
+def show_gallery(runs: Sequence[Run], clients: Sequence[str] | None) -> list[Section]:
     """One section of the first seed of each configuration; none where no model has clauses."""
     from laconic.runs.prepare import load_for
 
     load, body = cache(load_for), ""
-    for group in group_runs([read_run(folder) for folder in list_folders(folders)]):
+    for group in group_runs(runs):
         known = METHODS.get(group.runs[0].method)
         if known is None or known.family != "networks":  # whose models need not be opened to know that
             body += show_group(group, clients, load, is_open=not body)

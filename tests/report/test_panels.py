@@ -49,6 +49,13 @@ def test_a_run_of_before_panels_were_declared_has_its_notes_as_curves(tmp_path):
     assert {"n_shared", "n_private", "similarity"} <= {figure.title for figure in plot_notes(groups)[0]}
 
 
+def test_panels_of_one_title_have_places_of_their_own(tmp_path):
+    folder = write_run(tmp_path / "run", splits=True)
+    write_json(folder / "panels.json", panels=[PANELS[0], PANELS[3] | {"title": "Two models"}])
+    figures, _ = plot_declared(read_groups(folder))
+    assert [figure.name for figure in figures] == ["panel-two-models", "panel-two-models-1"]
+
+
 def test_a_damaged_declaration_is_refused(tmp_path):
     folder = write_run(tmp_path / "run")
     write_json(folder / "panels.json", panels=[PANELS[0] | {"kind": "pie"}])

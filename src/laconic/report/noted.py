@@ -45,13 +45,16 @@ def plot_declared(groups: Sequence[Group]) -> tuple[list[Figure], list[str]]:
             same = together.setdefault((panel.kind, panel.title), [])
             if panel not in same:
                 same.append(panel)
-    figures, lacking = [], []
+    figures: list[Figure] = []
+    lacking: list[str] = []
     for (kind, title), panels in together.items():
-        whose = [group for group in groups if any(panel in group.runs[0].panels for panel in panels)]
-        absent = [n for panel in panels for n in panel.notes if not any(has_noted(g, panel, n) for g in whose)]
+        whose = [group for group in groups if any(declares(group, panel) for panel in panels)]
         if kind == "budget":
-            continue  # the table of the budget takes it
-        figure = DRAW[kind](groups, panels, "panel-" + re.sub("[^a-z0-9]+", "-", title.lower()).strip("-"))
+            continue  # its table takes them
+        absent = [n for panel in panels for n in panel.notes if not any(has_noted(g, panel, n) for g in whose)]
+        name = "panel-" + re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
+        name += f"-{len(figures)}" if any(figure.name == name for figure in figures) else ""
+        figure = DRAW[kind](groups, panels, name)
         if figure is not None:
             figures.append(figure)
         if absent:
@@ -68,7 +71,7 @@ def has_noted(group: Group, panel: Panel, name: str) -> bool:
     return any(run.noted(name) for run in group.runs)
 
 
-def declare(group: Group, panel: Panel) -> bool:
+def declares(group: Group, panel: Panel) -> bool:
     return panel in group.runs[0].panels
 
 
@@ -81,13 +84,13 @@ def draw_lines(groups: Sequence[Group], panels: Sequence[Panel], name: str) -> F
         y = {"label": panel.axis, "unit": "number", "zero": len(panel.notes) > 1}
         if len(panel.notes) == 1:
             ((note, words),) = panel.notes.items()
-            lines = [follow_note(group, note) if declare(group, panel) else {} for group in groups]
+            lines = [follow_note(group, note) if declares(group, panel) else {} for group in groups]
             if any(lines):
                 views.append(line_view(words, groups, lines, y))
                 tables.append(tabulate(groups, lines, write_number, words))
             continue
         for group in groups:
-            noted = {words: follow_note(group, note) for note, words in panel.notes.items() if declare(group, panel)}
+            noted = {words: follow_note(group, note) for note, words in panel.notes.items() if declares(group, panel)}
             drawn = {words: line for words, line in noted.items() if line}
             if not drawn:
                 continue
@@ -115,7 +118,7 @@ def draw_clients(groups: Sequence[Group], panels: Sequence[Panel], name: str) ->
     """Run by run: of client numbers there is no mean."""
     tables = []
     for group in groups:
-        notes = {note: words for panel in panels if declare(group, panel) for note, words in panel.notes.items()}
+        notes = {note: words for panel in panels if declares(group, panel) for note, words in panel.notes.items()}
         for run in group.runs:
             noted = {words: found for note, words in notes.items() if (found := run.noted(note))}
             if not noted:
@@ -132,7 +135,7 @@ def draw_classes(groups: Sequence[Group], panels: Sequence[Panel], name: str) ->
     """What each client noted last."""
     tables = []
     for group in groups:
-        notes = {note: words for panel in panels if declare(group, panel) for note, words in panel.notes.items()}
+        notes = {note: words for panel in panels if declares(group, panel) for note, words in panel.notes.items()}
         for run in group.runs:
             noted = {
                 words: run.clients.last_notes[note] for note, words in notes.items() if note in run.clients.last_notes
@@ -158,7 +161,7 @@ def draw_models(groups: Sequence[Group], panels: Sequence[Panel], name: str) -> 
     views: dict[str, View] = {}
     tables = []
     for colour, group in enumerate(groups):
-        notes = {note: words for panel in panels if declare(group, panel) for note, words in panel.notes.items()}
+        notes = {note: words for panel in panels if declares(group, panel) for note, words in panel.notes.items()}
         dots: dict[tuple[str, str], list[Dot]] = {}
         for run in group.runs:
             noted = {

@@ -28,27 +28,21 @@ numbers.</p></noscript>
 """
 
 
-def write_report(folders: Sequence[str | Path], out: str | Path, more: Sequence[Section] = ()) -> None:
-    """Of runs, or folders that hold some. Replaces `out` whole or not at all; a folder given twice is read once.
-
-    more: sections of what records do not hold, before the last one.
-    """
-    write_atomically(Path(out), build_page(read_runs(folders), more).encode())
+def write_report(folders: Sequence[str | Path], out: str | Path) -> None:
+    """By records alone; `laconic.gallery` adds clauses of models. Replaces `out` whole or not at all."""
+    write_atomically(Path(out), build_page(read_runs(folders)).encode())
 
 
 def read_runs(folders: Sequence[str | Path]) -> list[Run]:
-    return [read_run(folder) for folder in list_folders(folders)]
-
-
-def list_folders(folders: Sequence[str | Path]) -> list[Path]:
-    """Of runs, each once, in the order they were given or begun."""
+    """Of run folders, or folders that hold some; one that is given twice is read once."""
     if not folders:
         raise ValueError("no run folder was given; at least one was expected; give folders that `laconic run` made")
     found = [run for folder in folders for run in find_runs(Path(folder))]
-    return list({folder.resolve(): folder for folder in found}.values())
+    return [read_run(folder) for folder in {folder.resolve(): folder for folder in found}.values()]
 
 
 def build_page(runs: Sequence[Run], more: Sequence[Section] = ()) -> str:
+    """more: sections of what records do not hold, before the last one."""
     groups = group_runs(runs)
     declared, lacking = noted.plot_declared(groups)
     possible = [
