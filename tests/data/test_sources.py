@@ -237,7 +237,7 @@ def test_frames_with_names_twice_nested_or_not_yet_worked_out_are_refused() -> N
     twice = pandas.DataFrame(table).set_axis(["a", "a", "y"], axis=1)
     with pytest.raises(ValueError, match="more than one column called a"):
         from_memory(twice, Reading(label="y"))
-    with pytest.raises(ValueError, match=r"LazyFrame, not worked out yet; give data\.collect"):
+    with pytest.raises(ValueError, match=r"LazyFrame came, not worked out yet; give what its collect"):
         from_memory(polars.LazyFrame(table), Reading(label="y"))
     with pytest.raises(ValueError, match=r"column b holds \[0.*one number or text was expected"):
         from_memory(polars.DataFrame(table).with_columns(b=polars.struct("a", "b")), Reading(label="y"))
