@@ -39,6 +39,8 @@ def describe(folder: Path) -> dict[str, Any]:
         "p10": round(100 * last["accuracy_p10"], 1),
         "upload_bytes": done["upload_bytes"],
         "download_bytes": done["download_bytes"],
+        "paper_upload_bytes": round(done["paper_upload_bytes"]),
+        "paper_download_bytes": round(done["paper_download_bytes"]),
         "by_round": {number: round(100 * row["accuracy_mean"], 2) for number, row in tested.items()},
         "notes": last["notes"],
         "seconds": round(done["seconds"]),

@@ -7,11 +7,11 @@ beside an accuracy the standard deviation over seeds. pages.py calls these and w
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from laconic.algorithms import METHODS
+from method_pages import find_page
+
 from laconic.reproduce import page
 
 Rows = Iterator[list[str]]
@@ -452,8 +452,8 @@ def mqtt(file: Any) -> Rows:
         "100",
         f"{up:.0f} and {down:.0f}",
     )
-    each = wire["idle"]["bytes_a_day_at_300_s"]
-    yield row("wire", "idle node, bytes a day, both ways", "33 MB", "20 kB", f"{sum(each) / 1000:.1f} kB")
+    idle = file["idle"]["bytes_a_day"] / 1000
+    yield row("idle", "idle node, bytes a day, both ways", "33 MB", "20 kB", f"{idle:.1f} kB")
     seconds = exchanges["median_seconds"]
     yield row("exchanges", "a later exchange of clausepool on digits, median", "5–7 s", "0.5 s", f"{seconds:.2f} s")
     payload = next(row for row in wire["rows"] if row["payload"] == 70)
@@ -467,31 +467,35 @@ def mqtt(file: Any) -> Rows:
         yield row("wire", f"connecting {words}, up and down", NOTHING, NOTHING, f"{up:,.0f} and {down:,.0f} B")
 
 
-@table("mqtt.many", "what | 200 nodes, measured | 10,000, by arithmetic | 1,000,000, by arithmetic")
+@table("mqtt.many", "what | 200 nodes, measured | 1,000, measured | 10,000, by arithmetic | 1,000,000, by arithmetic")
 def mqtt_many(file: Any) -> Rows:
-    many, wire, exchanges = file["many_200"], file["wire"], file["exchanges"]
-    memory = (many["broker_mb_connected"] - many["broker_mb_before"]) / many["nodes"]  # MB a node
-    processor = (
-        many["broker_cpu_seconds"] / 31 / many["nodes"]
-    )  # seconds a node and exchange, connecting once among them
+    """By arithmetic: from the 1,000."""
+    measured, wire, exchanges = [file["many_200"], file["many_1000"]], file["wire"], file["exchanges"]
     beyond = exchanges["up_beyond_payload"] + exchanges["down_beyond_payload"]
-    idle = sum(wire["idle"]["bytes_a_day_at_300_s"])
     duty = sum(wire["connect_again"]) + beyond
-    sizes = (many["nodes"], 10_000, 1_000_000)
+
+    def told(what: str, unit: str, figure: Callable[[Any], float], digits: int = 0) -> list[str]:
+        figures = [figure(many) for many in measured]
+        each = figures[-1] / measured[-1]["nodes"]
+        return [what, *(f"{n:,.{digits}f} {unit}" for n in (*figures, 10_000 * each, 1_000_000 * each))]
 
     def spread(what: str, unit: str, each: float, digits: int = 0) -> list[str]:
-        return [what, *(f"{each * n:,.{digits}f} {unit}" for n in sizes)]
+        return told(what, unit, lambda many: each * many["nodes"], digits)
 
+    seconds = [f"{many['median_round_seconds']:.2f} s" for many in measured]
     yield [
-        "an exchange with everyone, 70 B each way",
-        f"{many['median_round_seconds']:.2f} s, on a machine that also played all nodes",
+        "an exchange with everyone, 70 B each way, on a machine that also plays all nodes",
+        *seconds,
         NOTHING,
         NOTHING,
     ]
-    yield spread("the broker's processor for it", "s", processor, 2)
-    yield spread("the broker's memory for connections", "MB", memory)
-    yield spread("bytes of it beyond payload, both ways", "kB", beyond / 1000)
-    yield spread("staying connected, a day", "MB", idle / 1e6, 1)
+    yield told("the broker's processor for it", "s", lambda many: many["broker_cpu_seconds_a_round"], 2)
+    connecting = "the broker's processor for connecting everyone the first time"
+    yield told(connecting, "s", lambda many: many["broker_cpu_seconds_connecting"], 1)
+    memory = "the broker's memory for connections"
+    yield told(memory, "MB", lambda many: many["broker_mb_after_rounds"] - many["broker_mb_before"])
+    yield spread("bytes of the exchange beyond payload, both ways", "kB", beyond / 1000)
+    yield spread("staying connected, a day", "MB", file["idle"]["bytes_a_day"] / 1e6, 1)
     yield spread("waking every ten minutes instead, with one exchange each, a day", "MB", 144 * duty / 1e6)
 
 
@@ -522,54 +526,3 @@ def parity(file: Any) -> Rows:
 # ---------------------------------------------------------------- published figures
 for name, (header, make) in page.TABLES.items():
     table(name, header)(lambda file, make=make: make(file["rows"]))
-
-
-# ---------------------------------------------------------------- methods
-FAMILIES = {
-    "tsetlin": "Tsetlin Machines, in the core",
-    "heads": "features made from a seed, in the core",
-    "networks": "neural networks, with PyTorch (extra `nn`)",
-}
-
-
-def find_page(method: str) -> str:
-    """The page whose title names it."""
-    for path in sorted((Path(__file__).parent.parent / "docs" / "methods").glob("*.md")):
-        title = path.read_text("utf-8").partition("\n")[0]
-        if method in title.removeprefix("# ").replace(",", " ").split():
-            return path.name
-    raise ValueError(f"no page in docs/methods has {method} in its title")
-
-
-@table("methods-by-family", "methods on | ")
-def list_by_family(_: None) -> Rows:
-    for family, words in FAMILIES.items():
-        mine = [name for name, method in METHODS.items() if method.family == family]
-        yield [words, " ".join(f"[`{name}`](docs/methods/{find_page(name)})" for name in mine)]
-
-
-@table("methods", "method | what it does | what travels | paper")
-def list_methods(_: None) -> Rows:
-    for name, method in METHODS.items():
-        summary = method.summary.partition(": ")[2].rstrip(".")
-        yield [f"[{name}]({find_page(name)})", summary, method.travels, method.paper]
-
-
-TRAVELS = "direction | step | field | kind | optional | meaning"
-
-
-def list_travels(method: str) -> Rows:
-    """By the schemas of its messages."""
-    from laconic.catalogue import list_travels
-
-    rows = list_travels(method)
-    for row in rows:
-        optional = "yes" if row["optional"] else ""
-        field, meaning = f"`{row['field']}`", row["meaning"].replace("|", r"\|")
-        yield [row["direction"], row["step"], field, row["kind"], optional, meaning]
-    if not rows:
-        yield ["nothing"] + [""] * TRAVELS.count("|")
-
-
-for each in METHODS:
-    table(f"travels.{each}", TRAVELS)(lambda _, method=each: list_travels(method))

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.data.cells import ENCODING, guess_form
+
 ARRAYS = ("rows", "x", "x_test")  # of an .npz with several, the first of these
 
 
@@ -33,7 +35,7 @@ def read_rows(path: Path, features: Sequence[str], *, as_text: bool = False) -> 
         raise FileNotFoundError(f"{path} is not there; give an .npz or a .csv with rows to predict")
     if path.suffix == ".npz":
         return read_npz(path)
-    if path.suffix == ".csv":
+    if path.suffix.lower() in (".csv", ".tsv"):
         return read_texts(path) if as_text else read_csv(path, features)
     if path.suffix == ".parquet":
         return read_parquet(path)
@@ -81,11 +83,14 @@ def read_texts(path: Path) -> TextRows:
 
 
 def read_lines(path: Path) -> list[list[str]]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = [line for line in csv.reader(file) if line]
+    form = guess_form(path)
+    with path.open(newline="", encoding=ENCODING) as file:
+        lines = [line for line in csv.reader(file, delimiter=form.separator) if line]
     if not lines:
         raise ValueError(f"{path} is empty; a line for each row was expected")
-    return lines
+    if form.decimal == ".":
+        return lines
+    return [[cell.replace(",", ".") if is_number(cell.replace(",", ".")) else cell for cell in line] for line in lines]
 
 
 def read_csv(path: Path, features: Sequence[str]) -> NDArray[Any] | NamedRows:
