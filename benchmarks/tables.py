@@ -7,11 +7,11 @@ beside an accuracy the standard deviation over seeds. pages.py calls these and w
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from laconic.algorithms import METHODS
+from method_pages import find_page
+
 from laconic.reproduce import page
 
 Rows = Iterator[list[str]]
@@ -469,54 +469,3 @@ def parity(file: Any) -> Rows:
 # ---------------------------------------------------------------- published figures
 for name, (header, make) in page.TABLES.items():
     table(name, header)(lambda file, make=make: make(file["rows"]))
-
-
-# ---------------------------------------------------------------- methods
-FAMILIES = {
-    "tsetlin": "Tsetlin Machines, in the core",
-    "heads": "features made from a seed, in the core",
-    "networks": "neural networks, with PyTorch (extra `nn`)",
-}
-
-
-def find_page(method: str) -> str:
-    """The page whose title names it."""
-    for path in sorted((Path(__file__).parent.parent / "docs" / "methods").glob("*.md")):
-        title = path.read_text("utf-8").partition("\n")[0]
-        if method in title.removeprefix("# ").replace(",", " ").split():
-            return path.name
-    raise ValueError(f"no page in docs/methods has {method} in its title")
-
-
-@table("methods-by-family", "methods on | ")
-def list_by_family(_: None) -> Rows:
-    for family, words in FAMILIES.items():
-        mine = [name for name, method in METHODS.items() if method.family == family]
-        yield [words, " ".join(f"[`{name}`](docs/methods/{find_page(name)})" for name in mine)]
-
-
-@table("methods", "method | what it does | what travels | paper")
-def list_methods(_: None) -> Rows:
-    for name, method in METHODS.items():
-        summary = method.summary.partition(": ")[2].rstrip(".")
-        yield [f"[{name}]({find_page(name)})", summary, method.travels, method.paper]
-
-
-TRAVELS = "direction | step | field | kind | optional | meaning"
-
-
-def list_travels(method: str) -> Rows:
-    """By the schemas of its messages."""
-    from laconic.catalogue import list_travels
-
-    rows = list_travels(method)
-    for row in rows:
-        optional = "yes" if row["optional"] else ""
-        field, meaning = f"`{row['field']}`", row["meaning"].replace("|", r"\|")
-        yield [row["direction"], row["step"], field, row["kind"], optional, meaning]
-    if not rows:
-        yield ["nothing"] + [""] * TRAVELS.count("|")
-
-
-for each in METHODS:
-    table(f"travels.{each}", TRAVELS)(lambda _, method=each: list_travels(method))
