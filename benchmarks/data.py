@@ -115,10 +115,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = (given.folder or Path(scratch)) / f"table-{given.rows}.csv"
         columns = path.with_suffix(".parquet")
+        if not path.exists():
+            write_table(path, given.rows)
         if not columns.exists():
             import pandas
 
-            write_table(path, given.rows)
             pandas.read_csv(path, low_memory=False).to_parquet(columns)
         csv_mb = round(path.stat().st_size / 1e6)
         jobs = [("into_clients", file, method) for file in (path, columns) for method in METHODS]

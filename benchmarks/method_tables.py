@@ -128,8 +128,11 @@ def read_prototypes() -> Iterator[Measured]:
 
 
 def read_ruler() -> Iterator[Measured]:
-    for row in read("ruler.json")["rows"]:
-        setting = f"100 clients, 10 a round, α = {row['alpha']}, {row['rounds']} rounds, tuned"
+    file = read("ruler.json")
+    tuned_on = {row["data"] for row in file["validation"]}
+    for row in file["rows"]:
+        setting = f"100 clients, 10 a round, α = {row['alpha']}, {row['rounds']} rounds"
+        setting += ", tuned" if row["data"] in tuned_on else ""
         figures = (row["accuracy"], row["p10"], row["kilobytes"], None)
         yield Measured(row["method"], row["data"], setting, *figures, "ruler.md")
 

@@ -1,6 +1,6 @@
-"""Writes anew what pages have from figures and code: tables of docs/results from the JSON beside them (tables.py),
-those of methods from what each says of itself, its messages' schemas and all results (method_tables.py), the README's
-first sentence and its picture (headline.py).
+"""Writes anew what pages have from figures and code: tables of docs/results from the JSON beside them (tables.py,
+partition_tables.py), those of methods from what each says of itself, its messages' schemas and all results
+(method_tables.py), the README's first sentence and its picture (headline.py).
 
     python benchmarks/pages.py              writes
     python benchmarks/pages.py --check      writes nothing; exits with 1 if a page is not what it should be
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import headline
 import method_tables  # noqa: F401  # adds its tables
+import partition_tables  # noqa: F401  # likewise
 from tables import TABLES
 
 from laconic.reproduce.page import TABLE, render_table

@@ -288,27 +288,6 @@ def networks_one_partition(file: Any) -> Rows:
         yield cells
 
 
-@table("ruler", "| data | 25 rounds | 50 rounds | 75 rounds | 100 rounds")
-def ruler(file: Any) -> Rows:
-    """Methods by their best accuracy; cells: percent, worst tenth, kilobytes of a client until then."""
-    rows = sorted(file["rows"], key=lambda row: row["accuracy"])
-    best = {(row["data"], row["method"]): row["accuracy"] for row in rows}
-    for data, method in sorted(best, key=lambda key: (key[0], -best[key])):
-        cells = {row["rounds"]: row for row in rows if (row["data"], row["method"]) == (data, method)}
-        yield [link(method), data, *(show_point(cells.get(rounds)) for rounds in (25, 50, 75, 100))]
-
-
-def show_point(row: Any) -> str:
-    return f"{row['accuracy']:.2f} ({row['p10']:.1f}), {row['kilobytes']:,.0f} kB" if row else NOTHING
-
-
-@table("ruler.chosen", "| data | settings | rounds | % of validation examples")
-def ruler_chosen(file: Any) -> Rows:
-    for row in file["validation"]:
-        settings = [row["data"], row["settings"], str(row["rounds"])]
-        yield [link(row["method"]), *settings, f"{row['accuracy']:.1f} ({row['p10']:.1f})"]
-
-
 FEDPURIN = ("separate", "fedavg", "fedper", "fedbn", "pfedsd", "fedcac", "fedpurin")
 
 

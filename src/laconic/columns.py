@@ -186,10 +186,27 @@ def write_numbers(numbers: Numbers) -> Texts:
     return [None if number != number else f"{number:.15g}" for number in numbers.tolist()]
 
 
+def is_frame(rows: Any) -> bool:
+    if hasattr(rows, "collect"):  # what a LazyFrame of polars would be asked after, it would work out each time
+        raise ValueError(f"a {type(rows).__name__} came, not worked out yet; give what its collect() gives")
+    return hasattr(rows, "columns")
+
+
+def by_text(frame: Any, origin: Origin) -> Any:
+    """With columns called by text, each otherwise; those of a frame of pandas may be called by numbers."""
+    names = [str(name) for name in frame.columns]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{origin.name} has more than one column called {', '.join(twice)}; call each otherwise")
+    if not len(frame):
+        raise ValueError(f"{origin.name} has no rows")
+    return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)
+
+
 def find_columns(frame: Any, origin: Origin = Origin("the frame")) -> tuple[Column, ...]:  # noqa: B008  # frozen
     """Of a frame that holds text or lacks values; none of one of plain numbers, or of anything else."""
-    if not hasattr(frame, "columns"):
+    if not is_frame(frame):
         return ()
+    frame = by_text(frame, origin)
     columns = tuple(fit_column(name, [(frame[name], origin)])[0] for name in frame.columns)
     return columns if any(column.values or column.may_lack for column in columns) else ()
 
@@ -199,7 +216,8 @@ def encode_rows(rows: Any, columns: Sequence[Column], origin: Origin = Origin())
 
     An array of floats is taken as encoded before: it cannot hold text.
     """
-    if hasattr(rows, "columns"):
+    if is_frame(rows):
+        rows = by_text(rows, origin)
         if lacking := [column.name for column in columns if column.name not in list(rows.columns)]:
             names = ", ".join(column.name for column in columns)
             raise ValueError(f"the rows have no column {', '.join(lacking)}; {names} were expected")

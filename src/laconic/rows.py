@@ -25,6 +25,9 @@ class NamedRows:
     def __getitem__(self, names: list[str]) -> NDArray[np.float64]:
         return self.values[:, [self.columns.index(name) for name in names]]
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype)
 
@@ -68,6 +71,9 @@ class TextRows:
 
     def __init__(self, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         self.columns, self.lines = list(columns), lines
+
+    def __len__(self) -> int:
+        return len(self.lines)
 
     def __getitem__(self, name: str) -> list[str]:
         place = self.columns.index(name)

@@ -237,10 +237,20 @@ def test_frames_with_names_twice_nested_or_not_yet_worked_out_are_refused() -> N
     twice = pandas.DataFrame(table).set_axis(["a", "a", "y"], axis=1)
     with pytest.raises(ValueError, match="more than one column called a"):
         from_memory(twice, Reading(label="y"))
-    with pytest.raises(ValueError, match=r"LazyFrame, not worked out yet; give data\.collect"):
+    with pytest.raises(ValueError, match=r"LazyFrame came, not worked out yet; give what its collect"):
         from_memory(polars.LazyFrame(table), Reading(label="y"))
     with pytest.raises(ValueError, match=r"column b holds \[0.*one number or text was expected"):
         from_memory(polars.DataFrame(table).with_columns(b=polars.struct("a", "b")), Reading(label="y"))
+
+
+def test_a_folder_called_as_a_known_set_does_not_stand_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert open_source("digits").x_train.shape[1:] == (8, 8)
+    with pytest.raises(ValueError, match="digits has no images"):
+        open_source("./digits")
 
 
 def test_labels_of_known_sets_and_npz_are_not_asked_for() -> None:

@@ -17,7 +17,7 @@ from laconic.deploy.broker import is_listening
 from laconic.deploy.keys import make_authority, make_certificate
 from laconic.deploy.limits import find_limit
 from laconic.deploy.settings import read_settings
-from laconic.fleets.link import Address, Link
+from laconic.fleets.link import Address, Link, Will
 from laconic.runs.config import read_config
 
 pytestmark = pytest.mark.deployment
@@ -103,6 +103,31 @@ def test_the_broker_takes_no_message_beyond_what_the_runs_method_declares(
             return re.search(words, read_broker_log(deployment)) is not None
 
         deployment.wait_for("word of it", is_told)
+
+
+@pytest.mark.usefixtures("run_under_way")
+def test_a_link_outlives_a_message_that_the_broker_does_not_take_and_resumes_its_tls_session(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    """It does not say it again with every connection; and certificates do not travel again."""
+    make_certificate(deployment.folder, tmp_path, "talker")
+    said: list[str] = []
+    address, nobody = Address("127.0.0.1", deployment.port), lambda topic, payload: None
+    link = Link(address, tmp_path, "talker", ["l/talker/q"], nobody, said.append, will=Will("l/talker/s", b"1", b"0"))
+    link.open()
+    assert link.is_up.wait(60)
+    first = link.linked
+    link.publish("l/talker/r", bytes(100_000))
+    deployment.wait_for("the end of the connection", lambda: said)
+    assert said[0].endswith("1 messages were under way, the longest of 100000 B")
+    assert link.is_up.wait(60)
+    again = link.linked.minus(first)
+    assert again.down < first.down / 2
+    answer = link.publish("l/talker/r", bytes(100))
+    answer.wait_for_publish(60)
+    assert answer.is_published()
+    link.close()
+    assert read_broker_log(deployment).count("Dropped too large PUBLISH from talker") == 1
 
 
 @pytest.mark.usefixtures("run_under_way")

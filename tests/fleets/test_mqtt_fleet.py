@@ -291,6 +291,7 @@ def test_who_has_left_is_not_waited_for_and_is_asked_again_at_its_birth(open_mqt
     link = fleet.post.link
     link.board.hear("l/002/s", GONE)
     assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0, 1, 3]
+    assert [*fleet.ledger.totals("client", direction="down")] == [(0,), (1,), (3,)]  # what never left costs nothing
     assert "no reply from clients 2" in open_mqtt.said[-1]
     fleet.begin(1)
     assert fleet.sampled == [0, 1, 3]

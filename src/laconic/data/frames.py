@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.columns import Origin, fit_column, read_cells
+from laconic.columns import Origin, by_text, fit_column, read_cells
 from laconic.data.datasets import Dataset, from_arrays, write_columns
 from laconic.data.reading import Reading, pick_some
 
@@ -17,11 +17,9 @@ Parts = Sequence[tuple[Any, Origin]]  # a table, and a second one if the test ha
 
 
 def from_frames(name: str, parts: Parts, reading: Reading) -> Dataset:
-    parts = [(by_text(frame), origin) for frame, origin in parts]
+    parts = [(by_text(frame, origin), origin) for frame, origin in parts]
     for frame, origin in parts:
         check_names(list(frame.columns), reading, origin)
-        if not len(frame):
-            raise ValueError(f"{origin.name} has no rows")
     label, group = reading.label, reading.group
     features = reading.features or tuple(each for each in parts[0][0].columns if each not in (label, group))
     for frame, origin in parts[1:]:
@@ -61,14 +59,6 @@ def read_features(
     elif all(np.isin(half, (0, 1)).all() for half in x.values()):
         arrays |= {half: bits.astype(np.uint8) for half, bits in x.items()}
     return arrays, tuple(odd for _, odd in fitted if odd)
-
-
-def by_text(frame: Any) -> Any:
-    """Columns are named by text; those of a frame of pandas may be called by numbers."""
-    names = [str(name) for name in frame.columns]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"the frame has more than one column called {', '.join(twice)}; give each a name of its own")
-    return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)
 
 
 def check_names(columns: Sequence[str], reading: Reading, origin: Origin) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.columns import Origin
+from laconic.columns import Origin, is_frame
 from laconic.data.datasets import Dataset, from_arrays
 from laconic.data.frames import from_frames, name_cells
 from laconic.data.hub import OWNER, find_splits, from_splits
@@ -28,9 +28,7 @@ def from_memory(data: Any, reading: Reading, name: str = "data") -> Dataset:
         return from_splits(name, splits, reading)
     if reading.test_file:
         raise ValueError(f"test = {reading.test!r} is a file; of data at hand, give the share of rows for the test")
-    if hasattr(data, "collect"):
-        raise ValueError(f"data is a {type(data).__name__}, not worked out yet; give data.collect()")
-    if hasattr(data, "columns"):
+    if is_frame(data):
         reading.refuse_others(name, "label", "group", "features", "test")
         return from_frames(name, [(data, Origin("the frame"))], reading)
     reading.refuse_others(name, "group", "test")

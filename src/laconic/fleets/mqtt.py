@@ -192,6 +192,7 @@ class MqttFleet(RemoteFleet):
         deadline, next_look = time.monotonic() + (wait_seconds or post.wait_seconds), 0.0
         place = (post.attempt, self.round, call, self.round - self._settled)
         heads = {client: Head(post.run, kind, *place) for client, (kind, _) in bodies.items()}
+        reached: set[ClientId] = set()
         outcomes: dict[ClientId, Outcome] = {}
         words: dict[ClientId, str] = {}
 
@@ -200,6 +201,7 @@ class MqttFleet(RemoteFleet):
                 for kind, body in [] if client in self._told else post.describe():
                     post.link.publish(f"l/{client:03d}/q", Head(post.run, kind, *place).write() + body)
                 self._told.add(client)
+                reached.add(client)
                 post.link.publish(f"l/{client:03d}/q", heads[client].write() + bodies[client][1])
 
         self._forget_events()
@@ -237,6 +239,7 @@ class MqttFleet(RemoteFleet):
                 else:
                     words[client] = answer.body.decode("utf-8", "replace")[:MOST_WORDS]
                     self._refuse_reply(client, what, ValueError(f"the node says: {words[client]}"))
+        self.unreached = bodies.keys() - reached
         if outcomes and {*outcomes, *post.board.here} <= self._unfit:
             said = "; ".join(f"client {client}: {why}" for client, why in sorted(words.items())[:3])
             raise ValueError(f"none of the {len(words)} nodes that answered can take part: {said}")
