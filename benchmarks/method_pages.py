@@ -8,8 +8,8 @@ from laconic.algorithms import METHODS
 PAGES = Path(__file__).parent.parent / "docs" / "methods"
 FAMILIES = {
     "tsetlin": "Tsetlin Machines, in the core",
-    "heads": "features made from a seed, in the core",
-    "networks": "neural networks, with PyTorch (extra `nn`)",
+    "heads": "Features made from a seed, in the core",
+    "networks": "Neural networks, with PyTorch (extra `nn`)",
 }
 
 

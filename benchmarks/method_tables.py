@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import headline
 from method_pages import FAMILIES, find_page, list_family
 from tables import DATA, NOTHING, Rows, number, table
 
@@ -85,12 +86,12 @@ def read_one_partition() -> Iterator[Measured]:
 
 
 def read_seeds() -> Iterator[Measured]:
-    for run in read("clausepool.json")["with_seeds"]:
-        if run["tested"] == "test" and "share=false" not in run["command"]:
-            data = "cifar10" if "cifar10" in run["command"] else "fashion_mnist"
-            once = ", one shot" if "one_shot" in run["command"] else ""
-            setting = f"100 clients, α = 0.1, {run['last_round']} round{'s' * (run['last_round'] > 1)}{once}"
-            yield Measured(run["method"], data, setting, run["last"], run["p10"], *share(run, 100), "clausepool.md")
+    for data, alpha, kind, run in headline.list_runs(read("clausepool.json")):
+        if kind in headline.OWN:
+            rounds = f"{run['last_round']} round{'s' * (run['last_round'] > 1)}"
+            more = {"few": ", few bytes", "once": ", one shot"}.get(kind, "")
+            setting, name = f"100 clients, α = {alpha}, {rounds}{more}", {"ci": "cifar10", "fm": "fashion_mnist"}[data]
+            yield Measured(run["method"], name, setting, run["last"], run["p10"], *share(run, 100), "clausepool.md")
 
 
 def read_hundred_rounds() -> Iterator[Measured]:
@@ -127,10 +128,8 @@ def read_prototypes() -> Iterator[Measured]:
 
 
 def read_ruler() -> Iterator[Measured]:
-    if not (RESULTS / "ruler.json").exists():
-        return
     for row in read("ruler.json")["rows"]:
-        setting = f"100 clients, α = {row['alpha']}, {row['rounds']} rounds"
+        setting = f"100 clients, 10 a round, α = {row['alpha']}, {row['rounds']} rounds, tuned"
         figures = (row["accuracy"], row["p10"], row["kilobytes"], None)
         yield Measured(row["method"], row["data"], setting, *figures, "ruler.md")
 

@@ -20,21 +20,23 @@ LINK = re.compile(r"(\]\()((?!\w+:|#)[^)\s#]+)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    config.nav = [{title: list_section(title, page) for title, page in entry.items()} for entry in config.nav or ()]
+    named = re.findall(r"[\w-]+\.md", str(config.nav))
+    others = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
+    config.nav = [{title: list_section(title, page, others) for title, page in one.items()} for one in config.nav or ()]
     return config
 
 
-def list_section(title: str, listed: Any) -> Any:
-    """The entry of the navigation, with the pages of a folder below the folder's own."""
+def list_section(title: str, listed: Any, others: list[str]) -> Any:
+    """An entry of the navigation: with the pages of a folder, or with guides that have no place of their own."""
     if title == "Methods":
-        families = {words.split(",")[0]: dict(list_family(family)).values() for family, words in FAMILIES.items()}
-        return [
-            listed,
-            *({words: [f"methods/{page}" for page in dict.fromkeys(pages)]} for words, pages in families.items()),
-        ]
+        return [listed, *({words.partition(",")[0]: list_pages(family)} for family, words in FAMILIES.items())]
     if title == "Results":
         return [listed, *(f"results/{name}.md" for name in list_results())]
-    return listed
+    return [*listed, *others] if title == "Reference" else listed
+
+
+def list_pages(family: str) -> list[str]:
+    return [f"methods/{page}" for page in dict.fromkeys(page for _, page in list_family(family))]
 
 
 def list_results() -> list[str]:
@@ -52,8 +54,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     uri = page.file.src_uri
-    if uri.startswith("results/history/"):
-        page.meta["search"] = {"exclude": True}  # superseded figures are found from the page that superseded them
+    if uri.startswith("results/history/") or uri == "CHANGELOG.md":
+        page.meta["search"] = {"exclude": True}  # who searches wants what holds now
     here = "" if uri in PAGES.values() else posixpath.dirname(f"docs/{uri}")
     return LINK.sub(lambda found: found[1] + move_link(found[2], here, posixpath.dirname(uri)), markdown)
 

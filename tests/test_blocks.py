@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -46,7 +45,7 @@ def list_lines(page: str) -> Iterator[str]:
 def list_commands(page: str) -> Iterator[list[str]]:
     """Words after `laconic`, up to what is put behind by the shell."""
     for line in list_lines(page):
-        found = re.match(r"\s*(?:\$ )?(?:\w+=\S+ )*(?:python -m )?laconic(?: (?=[a-z-])(?!-m |\w+ on )|$)(.*)", line)
+        found = re.match(r"\s*(?:\$ )?(?:\w+=\S+ )*(?:python -m )?laconic(?: (?=[a-z-])|$)(.*)", line)
         if found:
             words = shlex.split(re.sub(r"…|\.\.\.|\[(?=[A-Z])|(?<=[A-Z])\]", "", found[1]), comments=True)
             yield [*words[: next((k for k, word in enumerate(words) if word in ("|", "&&", "2>&1")), None)]]
@@ -62,19 +61,18 @@ def open_program() -> click.Command:
     return typer.main.get_command(app)
 
 
-def understand(words: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """The command's name and its parameters; click.UsageError for a command or an option that is not there."""
-    command, names = open_program(), []
+def look_up(words: list[str]) -> None:
+    """click.UsageError for a command or an option that is not there; what is required may be left out."""
+    command = open_program()
     while True:
-        context = command.make_context("laconic", [], resilient_parsing=True)  # what is required may be left out
+        context = command.make_context("laconic", [], resilient_parsing=True)
         context.resilient_parsing = False
         if not isinstance(command, click.Group) or not words or words[0].startswith("-"):
-            given, _, _ = command.make_parser(context).parse_args(list(words))
-            return names, given
-        name, found, words = command.resolve_command(context, words)
-        assert name
+            command.make_parser(context).parse_args(list(words))
+            return
+        _, found, words = command.resolve_command(context, words)
         assert found
-        command, names = found, [*names, name]
+        command = found
 
 
 @each_page
@@ -82,7 +80,7 @@ def test_commands_of_a_page_and_their_options_are_there(page: str) -> None:
     for words in list_commands(page):
         is_cut = bool(words) and words[-1] in ("--resume", "--set", "--budget")  # a span that names an option alone
         try:
-            understand([*words, "VALUE"] if is_cut else words)
+            look_up([*words, "VALUE"] if is_cut else words)
         except click.UsageError as error:
             pytest.fail(f"laconic {shlex.join(words)}: {error.format_message()}")
 
@@ -160,4 +158,4 @@ def test_a_command_that_is_not_there_is_found() -> None:
         "laconic report --set a=1 RUN",
     ):
         with pytest.raises(click.UsageError):
-            understand(shlex.split(line)[1:])
+            look_up(shlex.split(line)[1:])

@@ -26,9 +26,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"models", "tsetlin", "networks", "linear"},
     "explain": {"models", "tsetlin", "networks", "linear", "pages"},
     "client_model": {"models", "export", "explain"},
-    "algorithm": {"wire", "aggregate", "models"},
+    "algorithm": {"wire", "aggregate", "models", "records"},
     "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"}
-    | {"banks"},
+    | {"banks", "records"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets", "state"},
     "records": set(),

@@ -21,15 +21,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from laconic.algorithms.networks import fed_tgp
+from laconic.algorithms.networks import fed_tgp, fml
 from laconic.algorithms.networks.settings import choose_spec
-from laconic.networks import layout, live
+from laconic.networks import layout, live, sgd
 from laconic.networks.prototypes import TargetMaker
 from references import Batch, Epochs, Split, Vector, flatten_split, make_plain
 
 METHODS = {  # ours -> client and server
     "fedproto": ("clientproto.clientProto", "serverproto.FedProto"),
     "fedtgp": ("clienttgp.clientTGP", "servertgp.FedTGP"),
+    "fml": ("clientfml.clientFML", "serverfml.FML"),
 }
 N_FEATURES, MARGIN, SERVER_EPOCHS = 64, 100.0, 20
 
@@ -48,8 +49,13 @@ class HtFLlib:
         base.save_item, base.load_item = shelf.save, shelf.load
 
     def settings(self, method: str) -> list[str]:
-        own = {"fedtgp": [f"method.margin={MARGIN}", f"method.server_epochs={SERVER_EPOCHS}"]}
-        return [f"method.n_features={N_FEATURES}", f"method.cps_dims={N_FEATURES}", *own.get(method, [])]
+        sizes = [f"method.n_features={N_FEATURES}", f"method.cps_dims={N_FEATURES}"]
+        own = {
+            "fedproto": sizes,
+            "fedtgp": [*sizes, f"method.margin={MARGIN}", f"method.server_epochs={SERVER_EPOCHS}"],
+            "fml": [f"method.aux_model={self.model}"],
+        }
+        return own[method]
 
     def is_tested(self, method: str) -> bool:
         return True
@@ -96,8 +102,11 @@ class Stepped:
             local_learning_rate=training.rate,
             local_epochs=training.epochs,
             few_shot=0,
-            lamda=ours.pull,
+            lamda=getattr(ours, "pull", 0),
+            alpha=getattr(ours, "own_share", 0),
+            beta=getattr(ours, "aux_share", 0),
         )
+        self.mutual = dict[int, list[Batch]]()  # batches of two networks, which are noted apart
         base = find("clients.clientbase")
         base.BaseHeadSplit = lambda *_: Split(make_plain(self.spec, training.init_seed))
         (client_module, client), (server_module, server) = (name.split(".") for name in METHODS[method])
@@ -108,12 +117,14 @@ class Stepped:
         self.maker_module = find(f"servers.{server_module}")
         self.server = self.start_server(getattr(self.maker_module, server), args, ours)
         base.save_item(None, "Server", "global_protos")
+        base.save_item(base.BaseHeadSplit(), "Server", "global_model")
 
     def start_server(self, kind: Any, args: types.SimpleNamespace, ours: Any) -> Any:
         """Without what its base does: it reads data and looks at the machine."""
         server = kind.__new__(kind)
         server.role, server.device, server.save_folder_name, server.num_classes = "Server", "cpu", "", args.num_classes
-        server.selected_clients = self.clients
+        server.selected_clients = server.clients = self.clients
+        server.uploaded_ids = [client.id for client in self.clients]
         if self.method == "fedtgp":
             server.server_learning_rate, server.batch_size = args.local_learning_rate, args.batch_size
             server.server_epochs, server.margin_threthold = ours.server_epochs, ours.margin
@@ -123,28 +134,40 @@ class Stepped:
 
     @contextmanager
     def adapt_ours(self) -> Iterator[None]:
-        """Notes what our server trains its targets from, and in which order."""
-        train_maker = fed_tgp.train_maker
+        """Notes in which order our server trains its targets, and a client two networks at once."""
+        train_maker, fit_both = fed_tgp.train_maker, fml.fit_both
 
         def noting(maker, points, labels, masks, rng, **settings):  # type: ignore[no-untyped-def]
             self.noted.append((maker, copy.deepcopy(rng)))
             return train_maker(maker, points, labels, masks, rng, **settings)
 
-        fed_tgp.train_maker = noting
+        def noting_both(own, aux, bridge, examples, rng, training, **settings):  # type: ignore[no-untyped-def]
+            (client,) = (k for k, (train, _, _) in enumerate(self.parts) if train.y is examples[1])
+            drawn = sgd.batches(len(train_y := examples[1]), copy.deepcopy(rng), training.batch, training.epochs)
+            as_tensor = live(self.spec).as_tensor
+            self.mutual[client] = [(as_tensor(examples[0][at]).clone(), torch.from_numpy(train_y[at])) for at in drawn]
+            return fit_both(own, aux, bridge, examples, rng, training, **settings)
+
+        fed_tgp.train_maker, fml.fit_both = noting, noting_both
         try:
             yield
         finally:
-            fed_tgp.train_maker = train_maker
+            fed_tgp.train_maker, fml.fit_both = train_maker, fit_both
 
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         for k, (client, (train, _, _)) in enumerate(zip(self.clients, self.parts, strict=True)):
             whole = [(live(self.spec).as_tensor(train.x).clone(), torch.from_numpy(train.y))]
-            loads = chain([Epochs(batches[k], self.n_batches)], repeat(whole))  # to train on, then to take means of
+            mine = Epochs(batches[k] or self.mutual[k], self.n_batches)
+            loads = chain([mine], repeat(whole))  # to train on, then to take means of
             client.load_train_data = lambda loads=loads: next(loads)
             client.train()
-            self.collect(client)
+            if self.method != "fml":
+                self.collect(client)
         with redirect_stdout(StringIO()):  # it tells much
-            self.server.receive_protos()
+            if self.method == "fml":
+                self.server.aggregate_parameters()
+            else:
+                self.server.receive_protos()
             if self.method == "fedtgp":
                 self.train_targets()
         return 0.0  # nothing was put in place
@@ -169,12 +192,16 @@ class Stepped:
             yield torch.stack([point for point, _ in chosen]), [label for _, label in chosen]
 
     def vectors(self) -> list[Vector]:
-        made = self.shelf.load_item("Server", "global_protos")
-        targets = np.zeros((self.n_classes, N_FEATURES), np.float32)
-        for label, target in made.items():
-            targets[label] = target.numpy()
+        plan = layout(self.spec)
         models = [self.shelf.load_item(client.role, "model") for client in self.clients]
-        return [targets.ravel(), *(flatten_split(model, layout(self.spec)) for model in models)]
+        if self.method == "fml":
+            shared = flatten_split(self.shelf.load_item("Server", "global_model"), plan)
+        else:
+            targets = np.zeros((self.n_classes, N_FEATURES), np.float32)
+            for label, target in self.shelf.load_item("Server", "global_protos").items():
+                targets[label] = target.numpy()
+            shared = targets.ravel()
+        return [shared, *(flatten_split(model, plan) for model in models)]
 
     def accuracy(self) -> float:
         found = []

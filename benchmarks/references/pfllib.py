@@ -24,8 +24,15 @@ METHODS = {  # ours -> module of its client, class, what travels
     "fedbabu": ("clientbabu", "clientBABU", "base"),
     "lg-fedavg": ("clientlg", "clientLG", "head"),
     "ditto": ("clientditto", "clientDitto", ""),
+    "pfedme": ("clientpFedMe", "clientpFedMe", ""),
 }
 PULL, HEAD_EPOCHS = 0.1, 2
+PFEDME: dict[str, Any] = {
+    "pull": 15.0,
+    "inner_steps": 2,
+    "outer_rate": 0.01,
+    "training.decay": 0.001,
+}  # the last is its optimiser's mu
 
 
 class PFLlib:
@@ -39,11 +46,18 @@ class PFLlib:
         dlg.DLG = None  # type: ignore[attr-defined]
 
     def settings(self, method: str) -> list[str]:
-        own = {"fedrep": [f"method.head_epochs={HEAD_EPOCHS}"], "ditto": [f"method.pull={PULL}"]}
+        own = {
+            "fedrep": [f"method.head_epochs={HEAD_EPOCHS}"],
+            "ditto": [f"method.pull={PULL}"],
+            "pfedme": [f"method.{key}={value}" for key, value in PFEDME.items()],
+        }
         return own.get(method, [])
 
     def is_tested(self, method: str) -> bool:
-        return method != "fedbabu"  # it tunes once, at the end
+        return method not in (
+            "fedbabu",
+            "pfedme",
+        )  # one tunes once, at the end; the other's own networks are overwritten
 
     def has_masks(self, method: str) -> bool:
         return False
@@ -74,7 +88,13 @@ class Stepped:
             learning_rate_decay=False,
             learning_rate_decay_gamma=1.0,
             mu=PULL,
+            lamda=PFEDME["pull"],
+            K=PFEDME["inner_steps"],
+            p_learning_rate=training.rate,
         )
+        self.n_repeats = PFEDME["inner_steps"] if method == "pfedme" else 1  # of each batch, as it is noted
+        if method == "pfedme":
+            args.local_learning_rate = PFEDME["outer_rate"]
         kind = getattr(importlib.import_module(f"flcore.clients.{module}"), name)
         slow = {"train_slow": False, "send_slow": False}
         self.clients = [kind(args, k, len(p[0].y), len(p[2].y), **slow) for k, p in enumerate(parts)]
@@ -91,7 +111,7 @@ class Stepped:
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         for k, client in enumerate(self.clients):
             client.set_parameters(self.server.global_model)
-            epochs = Epochs(batches[k], self.n_batches)
+            epochs = Epochs(batches[k][:: self.n_repeats], self.n_batches)
             client.load_train_data = lambda epochs=epochs: epochs
             if self.method == "ditto":
                 client.ptrain()

@@ -1,5 +1,6 @@
 """Clausepool with features made from a seed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,19 @@ def test_clauses_see_bits_and_the_bank_sees_bytes() -> None:
     n_fixed = 13
     assert np.array_equal(client.look_around(other)[:, n_fixed:], client.look_around(site.train.x)[:, n_fixed:])
     assert not np.array_equal(client.look_around(other)[:, 1:n_fixed], client.look_around(site.train.x)[:, 1:n_fixed])
+
+
+def test_with_a_mirrored_bank_both_seed_heads_hear_an_image_and_its_mirror_image_alike() -> None:
+    site = make_site([0, 1] * 10)
+    client = replace(METHOD, bank="mirrored").start_client(TASK, site)
+    METHOD.offer(client, EMPTY, site)
+    x, seeds = site.train.x, client.seeds
+    assert seeds is not None
+    logits, mirrored = seeds.logits(x), seeds.logits(x[:, :, ::-1].copy())
+    assert logits is not None
+    assert logits.any()
+    assert np.array_equal(logits, mirrored)
+    assert np.array_equal(seeds.read(x), seeds.read(x[:, :, ::-1].copy()))
 
 
 def test_what_is_left_over_is_forgotten_of_slots_that_are_written_anew() -> None:

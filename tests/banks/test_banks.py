@@ -9,12 +9,17 @@ import pytest
 
 from laconic import banks
 from laconic.banks.filters import make_filters
-from laconic.banks.images import DEAD, LEVELS, build_wide
+from laconic.banks.images import DEAD, LEVELS, VIEWS, build_wide
 from laconic.banks.kernels import divide, factorise, multiply
 from laconic.banks.photographs import load_photographs
 
 # Of features of made images: 10 by 12 grey, 32 by 32 in colour; a change of any bit is a change of every bank there is.
-DIGESTS = {(10, 12): "41e3140b74b6a0d9", (32, 32, 3): "1e6e34592413d13e", (6,): "bc371d07fc54f990"}
+DIGESTS = {
+    ((10, 12), ""): "41e3140b74b6a0d9",
+    ((32, 32, 3), ""): "1e6e34592413d13e",
+    ((6,), ""): "bc371d07fc54f990",
+    ((28, 28), "mirrored"): "48c9d6c5db3913f7",
+}
 
 
 def make_inputs(shape: tuple[int, ...], n: int = 20) -> np.ndarray:
@@ -22,19 +27,19 @@ def make_inputs(shape: tuple[int, ...], n: int = 20) -> np.ndarray:
     return (numbers >> np.uint64(40)).astype(np.uint8).reshape(n, *shape)
 
 
-def digest(shape: tuple[int, ...]) -> str:
+def digest(shape: tuple[int, ...], where: str) -> str:
     x = make_inputs(shape)
-    found = [banks.open_bank(shape, 40).read(x), banks.open_wide(shape).read(x)]
+    found = [banks.open_bank(shape, 40, where).read(x), banks.open_wide(shape, where).read(x)]
     return hashlib.sha256(b"".join(part.tobytes() for part in found)).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("shape", DIGESTS)
-def test_features_are_the_same_bits_everywhere(shape: tuple[int, ...]) -> None:
-    assert digest(shape) == DIGESTS[shape]
+@pytest.mark.parametrize(("shape", "where"), DIGESTS)
+def test_features_are_the_same_bits_everywhere(shape: tuple[int, ...], where: str) -> None:
+    assert digest(shape, where) == DIGESTS[shape, where]
 
 
 def test_a_cpu_without_fused_or_wide_instructions_makes_the_same_bits(tmp_path: Path) -> None:
-    code = f"import test_banks as t; print(*map(t.digest, {[*DIGESTS]!r}))"
+    code = f"import test_banks as t; print(*(t.digest(*each) for each in {[*DIGESTS]!r}))"
     old = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
     old |= {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
     done = subprocess.run(
@@ -58,22 +63,39 @@ def test_filters_are_small_and_add_up_to_nothing(side: int, n_layers: int) -> No
     assert (np.abs(filters).max(axis=1) > 0).all()
 
 
-def test_a_wide_bank_counts_as_a_plain_loop_does() -> None:
-    bank, images = build_wide(9, 8, 1), make_inputs((9, 8, 1), 3)
-    filters, side = make_filters(4, 1).astype(np.float64), 4
-    due = np.zeros((3, 500, 4, 2), np.int64)
+@pytest.mark.parametrize("where", VIEWS)
+def test_a_wide_bank_counts_as_a_plain_loop_does(where: str) -> None:
+    view = VIEWS[where]
+    bank, images = build_wide(9, 8, 1, view), make_inputs((9, 8, 1), 3)
+    filters, side, n_cells = make_filters(4, 1)[: view.n_filters].astype(np.float64), 4, view.n_cells
+    due = np.zeros((3, view.n_filters, n_cells**2, 2), np.int64)
     for image, found in zip(images[..., 0].astype(np.float64), due, strict=True):
-        for row in range(6):
-            for column in range(5):
-                patch = image[row : row + side, column : column + side].ravel()
-                n = len(patch)
-                spread = np.sqrt(n * (patch**2).sum() - patch.sum() ** 2 + 10 * n**2)
-                contrast = np.float32(n * LEVELS / 128 / spread)
-                levels = ((filters @ patch).astype(np.float32) * contrast).astype(np.int64)
-                quarter = 2 * (2 * row // 6) + 2 * column // 5
-                found[:, quarter, 0] += np.maximum(0, levels - DEAD)
-                found[:, quarter, 1] += np.maximum(0, -levels - DEAD)
+        for seen in (image, image[:, ::-1]) if view.is_mirrored else (image,):
+            for row in range(6):
+                for column in range(5):
+                    patch = seen[row : row + side, column : column + side].ravel()
+                    n = len(patch)
+                    spread = np.sqrt(n * (patch**2).sum() - patch.sum() ** 2 + 10 * n**2)
+                    contrast = np.float32(n * LEVELS / 128 / spread)
+                    levels = ((filters @ patch).astype(np.float32) * contrast).astype(np.int64)
+                    cell = n_cells * (n_cells * row // 6) + n_cells * column // 5
+                    found[:, cell, 0] += np.maximum(0, levels - DEAD)
+                    found[:, cell, 1] += np.maximum(0, -levels - DEAD)
     assert np.array_equal(bank.count(images).reshape(due.shape), due)
+
+
+def test_a_mirrored_bank_says_the_same_of_an_image_and_its_mirror_image() -> None:
+    images = np.stack([load_photographs()[:, y : y + 32, y : y + 32] for y in range(8)]).reshape(-1, 32, 32, 3)
+    mirrored, plain = (banks.Choice((32, 32, 3), 40, where) for where in ("mirrored", ""))
+    assert np.array_equal(mirrored.read(images), mirrored.read(images[:, :, ::-1].copy()))
+    assert np.array_equal(mirrored.wide.read(images), mirrored.wide.read(images[:, :, ::-1].copy()))
+    assert not np.array_equal(plain.read(images), plain.read(images[:, :, ::-1].copy()))
+    assert len(np.unique(mirrored.read(images), axis=0)) == len(images)
+
+
+def test_a_table_has_no_mirrored_bank() -> None:
+    with pytest.raises(ValueError, match="is for images; a row of 7 columns has no mirror image"):
+        banks.open_bank((7,), 10, "mirrored")
 
 
 def test_light_and_contrast_of_an_image_hardly_matter() -> None:

@@ -243,6 +243,16 @@ def test_frames_with_names_twice_nested_or_not_yet_worked_out_are_refused() -> N
         from_memory(polars.DataFrame(table).with_columns(b=polars.struct("a", "b")), Reading(label="y"))
 
 
+def test_a_folder_called_as_a_known_set_does_not_stand_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert open_source("digits").x_train.shape[1:] == (8, 8)
+    with pytest.raises(ValueError, match="digits has no images"):
+        open_source("./digits")
+
+
 def test_labels_of_known_sets_and_npz_are_not_asked_for() -> None:
     with pytest.raises(ValueError, match=r"data\.label is given, but digits knows only of data\.group; leave it out"):
         open_source("digits", Reading(label="y"))

@@ -57,7 +57,7 @@ def assert_sockets_are_told(out: Path) -> None:
         assert done[f"{way}_bytes"] < told == done[f"socket_{way}_bytes"]
         n_bytes[way] = told
     for by, n_rows in (("client", N_NODES), ("round", N_ROUNDS)):
-        apart = [numbers for _, numbers in list_sockets(out, by)]
+        apart = [numbers for _, numbers in list_sockets(run, by)]
         assert len(apart) >= n_rows
         assert [sum(sum(numbers[at::2]) for numbers in apart) for at in range(2)] == [*n_bytes.values()]
     page = build_page([run])

@@ -273,12 +273,25 @@ def test_a_run_that_nobody_can_take_part_in_ends_with_what_they_say(open_mqtt) -
         fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
 
 
+def test_a_run_goes_on_for_those_who_can_though_only_others_are_asked(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+
+    def meddle(client: int, head: Head, answer: bytes) -> list[bytes]:
+        return [answer if client == 0 else Answer(*head.place, Outcome.UNFIT, Sent(), b"no examples").write()]
+
+    fleet.post.link.meddle = meddle
+    assert not fleet.ask(method.tell, dict.fromkeys([1, 2, 3], EMPTY), at_least=0)
+    assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0]
+
+
 def test_who_has_left_is_not_waited_for_and_is_asked_again_at_its_birth(open_mqtt) -> None:
     method = MeanLabel()
     fleet = open_mqtt(method)
     link = fleet.post.link
     link.board.hear("l/002/s", GONE)
     assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0, 1, 3]
+    assert [*fleet.ledger.totals("client", direction="down")] == [(0,), (1,), (3,)]  # what never left costs nothing
     assert "no reply from clients 2" in open_mqtt.said[-1]
     fleet.begin(1)
     assert fleet.sampled == [0, 1, 3]

@@ -13,7 +13,6 @@ from laconic.records import Round, Times, read_lines
 pytest.importorskip("starlette", reason='starlette is not installed: pip install "laconic-fl[web]"')
 
 SHOTS = os.environ.get("LACONIC_SHOTS")  # a folder for pictures of the page, to look at
-LAST_CARD = "[...document.querySelectorAll('.card')].at(-1)"
 
 
 def shoot(page: Page, name: str) -> None:
@@ -69,8 +68,6 @@ def test_the_page_follows_a_run_through_a_kill_and_its_resumption(folder: Path, 
         shoot(page, "killed")
 
         # ---- hover, toggle, keyboard
-        page.hover("[data-figure=accuracy] .plot svg", 0.9)
-        page.get("1")
         before = page.get("document.querySelector('[data-figure=accuracy] .plot').innerHTML")
         page.hover("[data-figure=clients] .plot svg", 0.01)
         assert page.wait(

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ Shape = tuple[int, ...]  # of one example: (columns,), (height, width) or (heigh
 ONE = 32
 BATCH = 256  # examples at a time
 N_WIDE = 4000  # of a table's bank for a head that is never sent; that of images has as many
+MIRRORED = "mirrored"  # in place of a bank of the user's own: images and their mirror images are seen as one
 
 
 class Bank(Protocol):
@@ -86,27 +87,33 @@ class OwnBank:
 
 @cache
 def open_bank(shape: Shape, n_features: int, where: str = "") -> Bank:
-    """where: package.module:function, a bank of the user's own."""
-    if where:
+    """where: package.module:function, a bank of the user's own; or mirrored."""
+    if where not in ("", MIRRORED):
         return OwnBank(where, import_function(where), n_features)
     if len(shape) == 1:
-        from laconic.banks.tables import build_table
+        return open_table(shape[0], n_features, where)
+    from laconic.banks.images import VIEWS, build_mixtures
 
-        return build_table(shape[0], n_features)
-    from laconic.banks.images import build_mixtures
-
-    return Mixed(open_wide(shape), build_mixtures(*check_layers(shape), n_features))
+    return Mixed(open_wide(shape, where), build_mixtures(*check_layers(shape), VIEWS[where], n_features))
 
 
 @cache
-def open_wide(shape: Shape) -> Bank:
-    """Some thousands of features, for what never travels."""
+def open_wide(shape: Shape, where: str = "") -> Bank:
+    """Some thousands of features, for what never travels; beside a bank of the user's own as if there were none."""
     if len(shape) == 1:
-        return open_bank(shape, N_WIDE)
-    from laconic.banks.images import build_wide
+        return open_table(shape[0], N_WIDE, where)
+    from laconic.banks.images import VIEWS, build_wide
 
     full = check_layers(shape)
-    return Reshaped(build_wide(*full), full)
+    return Reshaped(build_wide(*full, VIEWS.get(where, VIEWS[""])), full)
+
+
+def open_table(n_columns: int, n_features: int, where: str) -> Bank:
+    from laconic.banks.tables import build_table
+
+    if where == MIRRORED:
+        raise ValueError(f'method.bank = "{where}" is for images; a row of {n_columns} columns has no mirror image')
+    return build_table(n_columns, n_features)
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,14 @@ class Choice:
     where: str = ""
 
     def open(self) -> Bank:
-        return open_bank(self.shape, self.n_features, self.where) if self.n_features else open_wide(self.shape)
+        if self.n_features:
+            return open_bank(self.shape, self.n_features, self.where)
+        return open_wide(self.shape, self.where)
+
+    @property
+    def wide(self) -> "Choice":
+        """The one whose features are all heard at home."""
+        return replace(self, n_features=0)
 
     def read(self, x: NDArray[np.uint8], n_layers: int | None = None) -> NDArray[np.float64]:
         """[example, feature] from -1 to 1; n_layers: as read_once has it."""

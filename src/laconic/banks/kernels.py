@@ -48,17 +48,16 @@ def slide(image: Any, filters: Any, side: Any, stride: Any, n_layers: Any, out: 
 
 
 @ordered
-def rectify(sums: Any, contrast: Any, dead: Any, out: Any) -> None:
-    """out: [filter, quarter of the image, sign] levels beyond `dead` either way, added up."""
+def rectify(sums: Any, contrast: Any, dead: Any, n_cells: Any, out: Any) -> None:
+    """Adds to out, [filter, cell of the image, sign], levels beyond `dead` either way; cells: so many each way."""
     n_rows, n_columns, _ = sums.shape
-    out[:] = 0
     for row in range(n_rows):
         for column in range(n_columns):
-            quarter = 2 * (2 * row // n_rows) + 2 * column // n_columns
+            cell = n_cells * (n_cells * row // n_rows) + n_cells * column // n_columns
             for k in range(len(out)):
                 level = np.int32(sums[row, column, k] * contrast[row, column])
-                out[k, quarter, 0] += max(0, level - dead)
-                out[k, quarter, 1] += max(0, -level - dead)
+                out[k, cell, 0] += max(0, level - dead)
+                out[k, cell, 1] += max(0, -level - dead)
 
 
 @ordered

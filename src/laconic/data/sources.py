@@ -14,6 +14,7 @@ from laconic.data.datasets import Dataset, find_name, load
 from laconic.data.frames import check_names, from_frames
 from laconic.data.hub import load_hub
 from laconic.data.images import from_folder
+from laconic.data.known import KNOWN
 from laconic.data.memory import from_memory
 from laconic.data.reading import Lacking, Reading
 from laconic.importing import import_function
@@ -33,7 +34,7 @@ def open_source(name: str, reading: Reading = READING, *, download: bool = False
     path = Path(name).expanduser()
     if path.suffix.lower() in TABLES:
         return from_table(path, reading)
-    if path.is_dir():
+    if path.is_dir() and name not in KNOWN:  # ./digits is a folder of that name
         return from_folder(path, reading)
     if path.is_file() and path.suffix != ".npz":
         raise ValueError(f"{path} is of kind {path.suffix or 'unknown'}; {TAKEN} was expected")

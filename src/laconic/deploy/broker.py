@@ -89,7 +89,7 @@ def limit_messages(folder: Path, most_bytes: int | None) -> None:
     lines += [] if most_bytes is None else [f"{LIMIT} {most_bytes}"]
     write_atomically(path, ("\n".join(lines) + "\n").encode())
     at = log.stat().st_size if log.exists() else 0
-    if not _hang_up(folder):
+    if not reload(folder):
         return
     deadline = time.monotonic() + RELOAD_SECONDS
     while time.monotonic() < deadline:  # a message that came before it would be measured by what was
@@ -100,8 +100,8 @@ def limit_messages(folder: Path, most_bytes: int | None) -> None:
         time.sleep(0.01)
 
 
-def _hang_up(folder: Path) -> bool:
-    """Whether the broker runs; it reads its configuration again."""
+def reload(folder: Path) -> bool:
+    """Whether the broker runs; it reads its configuration again. One that is only starting may end instead."""
     try:
         pid = int((folder / "broker.pid").read_text("utf-8"))
         if Path("/proc/self").exists() and Path(f"/proc/{pid}/cwd").resolve() != folder.resolve():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from laconic import wire
-from laconic.deploy.broker import broker_command, is_listening, limit_messages
+from laconic.deploy.broker import broker_command, is_listening, limit_messages, reload
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, stopping
 from laconic.deploy.limits import AT_REST_BYTES, ROOM_BYTES, find_limit
 from laconic.deploy.node_runs import write_begin
@@ -57,7 +57,7 @@ class Server:
         address = Address(self.settings.host, self.settings.port)
         self.link = Link(
             address, folder, "server", ["l/+/r", "l/+/s"], self.board.hear, self._tell_run,
-            on_up=self.board.find_broker, on_down=self.board.lose_broker, keepalive_seconds=KEEPALIVE_SECONDS,
+            on_up=self._find_broker, on_down=self.board.lose_broker, keepalive_seconds=KEEPALIVE_SECONDS,
         )  # fmt: skip
         self._run: Path | None = None
 
@@ -141,6 +141,7 @@ class Server:
 
         @contextmanager
         def open_nodes(on_progress: OnProgress) -> Iterator[Federation]:
+            self.link.is_up.wait()  # a broker that is only starting may have read its limit, and hears no signal
             self._limit_messages(most_bytes)
             fleet = MqttFleet(home, find_conditions(config), on_progress, post)
             try:
@@ -176,6 +177,12 @@ class Server:
         total[kind] = total[kind].plus(sent)
 
     # ------------------------------------------------------------ beside the runs
+    def _find_broker(self) -> None:
+        self.board.find_broker()
+        if self.settings.broker and self._run is not None:  # one that was started anew as its limit was raised
+            with suppress(OSError):
+                reload(self.folder / self.settings.broker)
+
     @property
     def _most_bytes(self) -> int:
         """That the owner of the broker lets any message have."""

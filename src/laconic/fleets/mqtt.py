@@ -119,6 +119,7 @@ class MqttFleet(RemoteFleet):
         self.post, self._steps = post, [step.name for step in steps_of(type(home.algorithm))]
         self._silent: set[ClientId] = set()  # there, but did not reply in time: not waited for until heard of
         self._told = set(range(home.task.n_clients)) if post.attempt > 1 else set()  # what the run is
+        self._unfit: set[ClientId] = set()  # who could not take part when last heard of
         self._odd: Counter[ClientId] = Counter()  # answers that nobody asked for
         self._last: dict[ClientId, int] = {}  # hash of what each answered last
         self._is_open = False
@@ -191,6 +192,7 @@ class MqttFleet(RemoteFleet):
         deadline, next_look = time.monotonic() + (wait_seconds or post.wait_seconds), 0.0
         place = (post.attempt, self.round, call, self.round - self._settled)
         heads = {client: Head(post.run, kind, *place) for client, (kind, _) in bodies.items()}
+        reached: set[ClientId] = set()
         outcomes: dict[ClientId, Outcome] = {}
         words: dict[ClientId, str] = {}
 
@@ -199,6 +201,7 @@ class MqttFleet(RemoteFleet):
                 for kind, body in [] if client in self._told else post.describe():
                     post.link.publish(f"l/{client:03d}/q", Head(post.run, kind, *place).write() + body)
                 self._told.add(client)
+                reached.add(client)
                 post.link.publish(f"l/{client:03d}/q", heads[client].write() + bodies[client][1])
 
         self._forget_events()
@@ -230,12 +233,14 @@ class MqttFleet(RemoteFleet):
             else:
                 waiting.discard(client)
                 outcomes[client] = answer.outcome
+                (self._unfit.add if answer.outcome is Outcome.UNFIT else self._unfit.discard)(client)
                 if answer.outcome is Outcome.DONE:
                     yield client, answer.body
                 else:
                     words[client] = answer.body.decode("utf-8", "replace")[:MOST_WORDS]
                     self._refuse_reply(client, what, ValueError(f"the node says: {words[client]}"))
-        if outcomes and all(outcome is Outcome.UNFIT for outcome in outcomes.values()):
+        self.unreached = bodies.keys() - reached
+        if outcomes and {*outcomes, *post.board.here} <= self._unfit:
             said = "; ".join(f"client {client}: {why}" for client, why in sorted(words.items())[:3])
             raise ValueError(f"none of the {len(words)} nodes that answered can take part: {said}")
 

@@ -92,7 +92,7 @@ const last = (run, name) => run.rows.at(-1)?.[columns[name]];
 const lastKnown = (run, name) => run.rows.findLast((row) => row[columns[name]] !== null)?.[columns[name]];
 const total = (run) => (run.sums.at(-1) ?? [0]).reduce((a, b) => a + b, 0);
 const isNow = (run) => run.state === "running" || run.state === "waiting" || (run.state !== "finished" && now() - run.beat_at < RECENT_SECONDS);
-const byStart = () => [...runs.values()].sort((a, b) => (a.started < b.started ? 1 : -1));
+const byStart = () => [...runs.values()].sort((a, b) => ((a.started ?? "") < (b.started ?? "") ? 1 : -1));
 const title = (run) => (run.method ? `${run.method} on ${run.data} · seed ${run.seed}` : run.name);
 
 // By method and seed where that tells them apart.
@@ -104,7 +104,7 @@ function nameAll(some) {
 function listDrawn() {
   const all = byStart(), first = [...all.filter((run) => run.state === "running"), ...all.filter((run) => run.state !== "running")];
   const byDefault = new Set(first.slice(0, MOST_DRAWN));
-  return all.filter((run) => chosen.get(run.name) ?? byDefault.has(run)).reverse();
+  return all.filter((run) => run.rows.length && (chosen.get(run.name) ?? byDefault.has(run))).reverse();
 }
 
 function describeProgress(run) {
@@ -189,8 +189,8 @@ function fillList(place, some, makeOne, fillOne, drawn) {
 }
 
 function fillItem(item, run) {
-  const what = `${percent(lastKnown(run, "accuracy"))} % · ${formatBytes(total(run))} · ${words[run.state]} ${clock(run.beat_at)}`;
-  put(item.querySelector(".note"), `${what} · ${run.name}`);
+  const what = run.rows.length ? `${percent(lastKnown(run, "accuracy"))} % · ${formatBytes(total(run))} · ` : "";
+  put(item.querySelector(".note"), `${what}${words[run.state]} ${run.beat_at ? clock(run.beat_at) : ""} · ${run.name}`);
 }
 
 // ---------------------------------------------------------------- drawing
@@ -271,15 +271,44 @@ async function askClients(run) {
   render();
 }
 
-function table(place, headings, rows) {
-  const cell = (value) => (typeof value === "object" && value !== null ? make("td", { "data-v": value.v }, value.text) : make("td", { class: "w" }, String(value ?? "–")));
-  const head = make("tr", {}, ...headings.map((name) => make("th", { scope: "col" }, name)));
-  const body = make("tbody", {}, ...rows.slice(0, MOST_ROWS).map((row) => make("tr", {}, ...row.map(cell))));
-  place.replaceChildren(make("table", {}, make("thead", {}, head), body));
+const WORDY = new Set(["Name", "In the last round", "Node", "Status"]);
+
+// cells: what stands under each heading of a row; key: as long as it is the same, so is the table.
+function table(place, key, cells, rows) {
+  if (place.dataset.key === key) return;
+  place.dataset.key = key;
+  const dress = (name) => (WORDY.has(name) ? { class: "w" } : {}), headings = Object.keys(cells);
+  const head = make("tr", {}, ...headings.map((name) => make("th", { scope: "col", ...dress(name) }, name)));
+  const makeRow = (row) => make("tr", {}, ...headings.map((name) => make("td", dress(name), cells[name](row))));
+  place.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows.slice(0, MOST_ROWS).map(makeRow))));
   if (rows.length > MOST_ROWS) place.append(make("p", { class: "note" }, `The first ${MOST_ROWS} of ${rows.length}.`));
 }
 
-const number = (value, text) => ({ v: value ?? -1, text: value === null || value === undefined ? "–" : (text ?? String(value)) });
+const clientCells = {
+  Client: ([client]) => String(client),
+  Name: ([, name]) => name,
+  "In the last round": ([, , did]) => words[did],
+  "Accuracy %": ([, , , share]) => percent(share),
+  "Tested on": ([, , , , , nTest]) => String(nTest),
+  Sent: (client) => formatBytes(client[6]),
+  Received: (client) => formatBytes(client[7]),
+};
+const nodeCells = {
+  Node: ([, node]) => node,
+  Status: ([, , status, , , isRefused]) => (isRefused ? `${status}, refused` : status),
+  "Sent since its server started": ([, , , up]) => formatBytes(up),
+  Received: ([, , , , down]) => formatBytes(down),
+};
+const roundCells = {
+  Round: ({ row }) => String(row[columns.round]),
+  "Accuracy %": ({ row }) => percent(row[columns.accuracy]),
+  "p10 %": ({ row }) => percent(row[columns.p10]),
+  Up: ({ row }) => formatBytes(row[columns.up]),
+  Down: ({ row }) => formatBytes(row[columns.down]),
+  "So far": ({ sum }) => formatBytes(sum),
+  Replied: ({ row }) => String(row[columns.replied]),
+  Seconds: ({ row }) => plain(row[columns.seconds]),
+};
 
 function fillClients(run) {
   const mine = told?.name === run.name && !told.error ? told : { clients: [], events: [], round: -1 };
@@ -290,10 +319,7 @@ function fillClients(run) {
   redraw("clients", "tiles", key, () => [{ tiles: mine.clients }]);
   const dots = mine.clients.filter((client) => client[3] !== null).map(([client, , , accuracy, nRight, nTest]) => [client, accuracy, nRight, nTest]);
   redraw("spread", "strip", key, () => [{ x: axis, rows: dots.length ? [{ label: `after round ${mine.tested}`, colour: run.colour, dots }] : [] }]);
-  if (at("clients-table").open) {
-    const rows = mine.clients.map(([client, name, did, share, , nTest, up, down]) => [number(client), name, words[did], number(share, percent(share)), number(nTest), number(up, formatBytes(up)), number(down, formatBytes(down))]);
-    table(at("clients-table").lastElementChild, ["Client", "Name", "In the last round", "Accuracy %", "Tested on", "Sent", "Received"], rows);
-  }
+  if (at("clients-table").open) table(at("clients-table").lastElementChild, key, clientCells, mine.clients);
   const list = at("events").querySelector("ol"), lines = mine.events.map(([when, what]) => `${when} ${what}`).join("\n");
   if (list.dataset.lines !== lines) {
     list.dataset.lines = lines;
@@ -306,10 +332,11 @@ function fillNodes(server, refused) {
   if (!server) return;
   const nodes = (server.nodes ?? []).map((node) => [...node, refused.has(node[0])]);
   const counts = ["online", "asleep", "offline", "never seen"].map((state) => [nodes.filter((node) => node[2] === state).length, state]).filter(([n]) => n);
-  const state = server.is_running ? (server.has_broker === false ? "The server runs, but does not reach its broker." : "The server runs.") : "The server does not run; this is what it knew last.";
-  const nRefused = nodes.filter((node) => node[5]).length;
-  put(at("nodes-note"), [state, counts.map(([n, name]) => `${n} ${name}`).join(", "), nRefused ? `; replies of ${nRefused} refused in the last round` : "", server.words ?? ""].join(" "));
-  table(at("nodes").lastElementChild, ["Node", "Client", "Status", "Sent since its server started", "Received"], nodes.map(([client, node, status, up, down, isRefused]) => [node, number(client), isRefused ? `${status}, refused` : status, number(up, formatBytes(up)), number(down, formatBytes(down))]));
+  const reach = server.has_broker === false ? "The server runs, but does not reach its broker." : "The server runs.";
+  const nRefused = nodes.filter((node) => node[5]).length, parts = counts.map(([n, name]) => `${n} ${name}`);
+  if (nRefused) parts.push(`replies of ${nRefused} refused in the last round`);
+  put(at("nodes-note"), `${server.is_running ? reach : "The server does not run; this is what it knew last."} ${parts.join(", ")} ${server.words ?? ""}`);
+  table(at("nodes").lastElementChild, JSON.stringify(nodes), nodeCells, nodes);
 }
 
 function fillOne() {
@@ -330,9 +357,8 @@ function fillOne() {
     askClients(run);
   }
   if (run && at("rounds-table").open) {
-    const pick = (row, name) => row[columns[name]];
-    const rows = run.rows.map((row, k) => [number(pick(row, "round")), number(pick(row, "accuracy"), percent(pick(row, "accuracy"))), number(pick(row, "p10"), percent(pick(row, "p10"))), number(pick(row, "up"), formatBytes(pick(row, "up"))), number(pick(row, "down"), formatBytes(pick(row, "down"))), number(0, formatBytes(run.sums[k].reduce((a, b) => a + b, 0))), number(pick(row, "replied")), number(pick(row, "seconds"))]);
-    table(at("rounds-table").lastElementChild, ["Round", "Accuracy %", "p10 %", "Up", "Down", "So far", "Replied", "Seconds"], rows.reverse());
+    const rows = run.rows.map((row, k) => ({ row, sum: run.sums[k].reduce((a, b) => a + b, 0) }));
+    table(at("rounds-table").lastElementChild, `${run.name} ${run.version}`, roundCells, rows.reverse());
   }
   fillNodes(server, new Set((told?.name === opened ? told.clients ?? [] : []).filter((client) => client[2] === "refused").map((client) => client[0])));
 }
@@ -347,7 +373,7 @@ function render() {
   const drawn = listDrawn(), some = new Set(drawn), ended = all.filter((run) => !isNow(run));
   fillList(at("cards"), [...all.filter(isNow)].sort((a, b) => (b.state === "running") - (a.state === "running")), makeCard, fillCard, some);
   fillList(at("ended-list"), ended, makeItem, fillItem, some);
-  show(at("none"), all.length === 0);
+  show(at("none"), ended.length === all.length);
   show(at("none-ended"), ended.length === 0);
   redraw("accuracy", "lines", drawn.map((run) => `${run.name} ${run.version}`).join(), () => viewAccuracy(drawn));
   fillOne();

@@ -23,8 +23,8 @@ from starlette.routing import Route
 from laconic.live.address import listen, make_url, warn
 from laconic.live.clients import describe_clients
 from laconic.live.watch import Watch, check_folder
-from laconic.pages import read_style
-from laconic.report.page import hash_script, read_script
+from laconic.pages import hash_script, read_style
+from laconic.report.page import read_script
 from laconic.signals import find_number
 
 RUNS = Path("runs")  # where laconic run writes unless told otherwise

@@ -35,6 +35,7 @@ class Watch:
             took = time.monotonic() - started
             self._next_search = started + max(SEARCH_SECONDS, took / SEARCH_SHARE)
         runs = [news for run in self.runs.values() if (news := run.look())]
+        self._meet_servers()
         servers = [news for server in self.servers.values() if (news := server.look())]
         gone = [run.name for run in self.runs.values() if not run.folder.is_dir()]
         for name in gone:
@@ -58,6 +59,9 @@ class Watch:
                 name = name_run(folder, self.folder)
                 name = str(folder) if name in self.runs else name
                 self.runs[name] = FollowedRun(folder, name)
+
+    def _meet_servers(self) -> None:
+        """Of the deployment that is followed, and of those that runs belong to."""
         own = find_server(self.folder)
         found = {run.about.server for run in self.runs.values() if run.about and run.about.server}
         for server in found | ({str(own.resolve())} if own else set()):

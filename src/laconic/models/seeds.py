@@ -57,4 +57,4 @@ class SeededHeads(PersonalModel):
 
     def read_wide(self, x: NDArray[np.uint8]) -> linear.Matrix:
         """[example, feature of the wide bank] for the client's own head."""
-        return banks.Choice(self.bank.shape, 0).read(x, self.byte_layers)
+        return self.bank.wide.read(x, self.byte_layers)

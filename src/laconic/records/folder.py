@@ -164,7 +164,10 @@ class Pulse:
 
     def beat(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now < self._next_time and progress.n_done:  # a step's start is always told, for nothing may follow for long
+        is_between = (
+            0 < progress.n_done < progress.n_asked
+        )  # its start and end are told, for nothing may follow for long
+        if is_between and now < self._next_time:
             return
         self._next_time = now + PULSE_SECONDS
         with suppress(OSError):  # a run does not end because nobody can see it

@@ -27,6 +27,7 @@ from laconic.records import (
     Journal,
     Matrix,
     Pairs,
+    Panels,
     Progress,
     Pulse,
     Record,
@@ -210,6 +211,7 @@ def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | Non
     """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
     remove(folder / Failure.file)
     make_folder(folder / checkpoints.FOLDER)
+    write(folder, Panels(list(type(config.method).panels)))
     pulse = Pulse(folder)
 
     def on_progress(what: str, done: int, total: int) -> None:

@@ -49,7 +49,7 @@ class SeedHead(Algorithm):
     budget_knob = "n_seed"
 
     n_seed: int = 480  # features of the bank
-    bank: str = ""  # package.module:function, one of your own; "": made from public photographs
+    bank: str = ""  # mirrored: images and mirror images as one; or package.module:function, one of your own
     steps: int = 20  # gradient steps on the head a round
     rate: float = 170.0  # of these steps, shared out among the features
     decay: float = 1e-4  # pulls the head's weights to zero

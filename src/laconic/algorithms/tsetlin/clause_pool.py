@@ -61,7 +61,7 @@ class ClausePool(MachineMethod):
     precision: Literal["signs", "fine", "coarse"] = "fine"  # bits of head and change: 5 and signs, 6 and 4, or 4 and 3
     n_seed: int = 0  # features made from a seed that the head hears beside the pool's clauses
     own_seed: bool = False  # beside the private head on own clauses, one on 4000 features made from a seed
-    bank: str = ""  # package.module:function, one of your own for n_seed; "": made from public photographs
+    bank: str = ""  # mirrored: images and mirror images as one; package.module:function: your own, for n_seed
     budget_bytes: int = 0  # real bytes per client and round; filled in by the run's budget
     share: bool = True  # False: the control; the head of the client's own clauses alone, and nothing is sent
 

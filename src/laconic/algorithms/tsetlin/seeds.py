@@ -32,7 +32,7 @@ class Seeds:
         return None if self.head is None else self.read_wide(x) @ self.head.T
 
     def read_wide(self, x: NDArray[np.uint8]) -> linear.Matrix:
-        return linear.as_features(banks.Choice(self.bank.shape, 0).read(x, self.byte_layers))
+        return linear.as_features(self.bank.wide.read(x, self.byte_layers))
 
     def train(self, examples: Examples, holds: NDArray[np.bool_], *, steps: int, rate: float, decay: float) -> None:
         """The own head, from zero, on the classes held."""
@@ -50,5 +50,5 @@ def start_seeds(task: Task, n_held: int, *, n_seed: int, bank: str, own_seed: bo
         return None
     height_and_width, layers = task.input_shape[:-1], task.byte_layers
     choice = banks.Choice((*height_and_width, layers), n_seed, bank)
-    head = np.zeros((n_held, 1 + banks.Choice(choice.shape, 0).open().n_features)) if own_seed else None
+    head = np.zeros((n_held, 1 + choice.wide.open().n_features)) if own_seed else None
     return Seeds(choice, layers, head)
