@@ -1,6 +1,6 @@
 """A large table into clients: seconds, CPU seconds and peak memory from a file to every client's examples.
 
-    python benchmarks/data.py [--rows 1000000] [--turns 3] [--folder DIR] [--out docs/results/data.json]
+    python benchmarks/data.py [--rows 1000000] [--turns 1] [--folder DIR] [--out docs/results/data.json]
 
 The table has 50 columns: an owner out of 100, a label in words, 38 numbers of five digits, four of them with gaps, four
 whole numbers and six texts of up to 20 values. Each measurement is a process of its own, imports included, as people
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from laconic.bench.worker import peak_rss_mb
 from laconic.runs.record import describe_environment
 
 N_OWNERS, N_NUMBERS, N_GAPPY, N_WHOLE, N_TEXTS = 100, 38, 4, 4, 6
@@ -88,7 +89,7 @@ def start(words: str) -> dict[str, float]:
     command = [sys.executable, "-c", code, *words.split()[1:]]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {"cpu_seconds": round(used.ru_utime + used.ru_stime, 3), "peak_gb": round(used.ru_maxrss * 1024 / 1e9, 3)}
+    return {"cpu_seconds": round(used.ru_utime + used.ru_stime, 3)}
 
 
 READERS = ("pandas", "pyarrow", "polars", "polars, all rows looked at first")
@@ -98,17 +99,14 @@ WORKS = {work.__name__: work for work in (into_clients, read_alone, start)}
 def do(work: str, *arguments: str) -> None:
     found = WORKS[work](*arguments)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    mine = {
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
-        "peak_gb": round(used.ru_maxrss * 1024 / 1e9, 3),  # kilobytes on Linux
-    }
+    mine = {"cpu_seconds": round(used.ru_utime + used.ru_stime, 2), "peak_gb": round(peak_rss_mb() / 1e3, 3)}
     print(json.dumps(mine | found))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where the table is kept for the next time")
     parser.add_argument("--out", type=Path, help="a JSON file for what was measured")
     given = parser.parse_args()
