@@ -15,9 +15,10 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def describe(folder: Path) -> dict[str, Any]:
     done, env = (json.loads((folder / name).read_text("utf-8")) for name in ("DONE.json", "env.json"))
-    tested = {
-        str(row["round"]): row for row in read_lines(folder / "metrics.jsonl") if row["accuracy_mean"] is not None
-    }
+    rounds = read_lines(folder / "metrics.jsonl")
+    tested = {str(row["round"]): row for row in rounds if row["accuracy_mean"] is not None}
+    sent = [row["upload_bytes"] + row["download_bytes"] for row in rounds]
+    sent_by = {str(row["round"]): sum(sent[: k + 1]) for k, row in enumerate(rounds)}
     last = tested[max(tested, key=int)]
     return {
         "run": folder.name,
@@ -31,6 +32,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "upload_bytes": done["upload_bytes"],
         "download_bytes": done["download_bytes"],
         "by_round": {number: round(100 * row["accuracy_mean"], 2) for number, row in tested.items()},
+        "bytes_by_round": {number: sent_by[number] for number in tested},
         "notes": last["notes"],
         "seconds": round(done["seconds"]),
     }
