@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-deployment lint browser broker bench docs format clean
+.PHONY: demo test test-deployment lint browser broker bench tables docs format clean
 
 demo: .venv/ready
 	$(BIN)/laconic demo
@@ -13,7 +13,7 @@ demo: .venv/ready
 BESIDE = NUMBA_CACHE_DIR="$(CURDIR)/.venv/numba" $(BIN)/pytest -p no:cacheprovider
 DEPLOYMENT_TESTS = $(BESIDE) -m deployment tests/deploy
 PART = tests/data tests/explain tests/export tests/models tests/report tests/reproduce \
-  $(addprefix tests/test_,api.py federated.py guides.py notebooks.py opening.py own_table.py release.py)
+  $(addprefix tests/test_,api.py federated.py guides.py notebooks.py opening.py own_table.py release.py site.py)
 
 test: lint browser broker
 	@($(DEPLOYMENT_TESTS); deployed=$$?; $(BESIDE) $(PART); exit $$((deployed | $$?))) \
@@ -54,10 +54,14 @@ lint: .venv/dev
 bench: .venv/ready
 	$(BIN)/laconic bench tsetlin
 
-# Tables of the README, docs/methods and docs/results, from what methods say of themselves, the schemas of their messages,
-# which need PyTorch to be imported, and the JSON of results.
-docs: .venv/dev
+# What pages have from figures and code: tables of the README, docs/methods and docs/results, the README's sentence and
+# picture. Schemas of messages need PyTorch to be imported.
+tables: .venv/dev
 	$(BIN)/python benchmarks/pages.py
+
+# The site, into site/; it opens from there and loads nothing from elsewhere. A broken link ends it.
+docs: tables
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: .venv/dev
 	$(BIN)/ruff format .
@@ -76,5 +80,5 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check -c constrai
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

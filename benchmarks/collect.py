@@ -1,10 +1,15 @@
-"""Makes rows of a results JSON of finished runs, one for each folder.
+"""Makes rows of a results JSON of runs.
 
-python benchmarks/collect.py RUN...
+python benchmarks/collect.py RUN...              one for each folder, finished
+python benchmarks/collect.py --clients RUN...    likewise, with how many test examples each client got right
+python benchmarks/collect.py --points RUN...     one for each round that was tested, with the bytes until then
 """
 
+import argparse
 import json
-import sys
+import tomllib
+from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +18,30 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+def read_origin(folder: Path) -> dict[str, str]:
+    env = json.loads((folder / "env.json").read_text("utf-8"))
+    return {"commit": env["git"][:7], "command": env["command"].partition(" run ")[2].partition(" --out")[0]}
+
+
 def describe(folder: Path) -> dict[str, Any]:
-    done, env = (json.loads((folder / name).read_text("utf-8")) for name in ("DONE.json", "env.json"))
+    done = json.loads((folder / "DONE.json").read_text("utf-8"))
     rounds = read_lines(folder / "metrics.jsonl")
     tested = {str(row["round"]): row for row in rounds if row["accuracy_mean"] is not None}
-    sent = [row["upload_bytes"] + row["download_bytes"] for row in rounds]
-    sent_by = {str(row["round"]): sum(sent[: k + 1]) for k, row in enumerate(rounds)}
+    sent = accumulate(row["upload_bytes"] + row["download_bytes"] for row in rounds)
+    sent_by = {str(row["round"]): n_bytes for row, n_bytes in zip(rounds, sent, strict=True)}
     last = tested[max(tested, key=int)]
     return {
         "run": folder.name,
         "method": done["method"],
         "tested": done["tested"],
-        "commit": env["git"][:7],
-        "command": env["command"].partition(" run ")[2].partition(" --out")[0],
+        **read_origin(folder),
         "last_round": done["rounds"],
         "last": round(100 * last["accuracy_mean"], 2),
         "p10": round(100 * last["accuracy_p10"], 1),
         "upload_bytes": done["upload_bytes"],
         "download_bytes": done["download_bytes"],
+        "paper_upload_bytes": round(done["paper_upload_bytes"]),
+        "paper_download_bytes": round(done["paper_download_bytes"]),
         "by_round": {number: round(100 * row["accuracy_mean"], 2) for number, row in tested.items()},
         "bytes_by_round": {number: sent_by[number] for number in tested},
         "notes": last["notes"],
@@ -38,5 +49,56 @@ def describe(folder: Path) -> dict[str, Any]:
     }
 
 
+def describe_clients(folder: Path) -> dict[str, Any]:
+    row = describe(folder)
+    last = [client for client in read_lines(folder / "clients.jsonl") if client["round"] == row["last_round"]]
+    last.sort(key=lambda client: client["client"])
+    return row | {key: [client[key] for client in last] for key in ("n_test", "n_correct")}
+
+
+def tell_settings(config: dict[str, Any]) -> str:
+    """Of a network and its rounds, those that are chosen."""
+    method, training = config["method"], config["method"].get("training", {})
+    told = {key: training[key] for key in ("model", "rate", "epochs", "prior", "down", "up") if key in training}
+    told |= {"head_epochs": method["head_epochs"]} if "head_epochs" in method else {}
+    told["participation"] = config["fleet"]["participation"]
+    return ", ".join(f"{key} {value}" for key, value in told.items())
+
+
+def list_points(folder: Path) -> Iterator[dict[str, Any]]:
+    """As ruler.json has them."""
+    config = tomllib.loads((folder / "config.toml").read_text("utf-8"))
+    rounds, data = read_lines(folder / "metrics.jsonl"), config["data"]
+    sent = accumulate(row["upload_bytes"] + row["download_bytes"] for row in rounds)
+    for row, so_far in zip(rounds, sent, strict=True):
+        if row["accuracy_mean"] is not None:
+            yield {
+                "method": config["method"]["name"],
+                "data": data["name"],
+                "alpha": data["alpha"],
+                "seed": config["seed"],
+                "rounds": row["round"],
+                "accuracy": round(100 * row["accuracy_mean"], 2),
+                "p10": round(100 * row["accuracy_p10"], 1),
+                "kilobytes": round(so_far / data["clients"] / 1000, 1),
+                "settings": tell_settings(config),
+                **read_origin(folder),
+            }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--clients", action="store_true", help="with each client's right answers")
+    how.add_argument("--points", action="store_true", help="a row for each tested round")
+    given = parser.parse_args()
+    if given.points:
+        rows = [row for folder in given.runs for row in list_points(folder)]
+    else:
+        rows = [(describe_clients if given.clients else describe)(folder) for folder in given.runs]
+    print(",\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+
+
 if __name__ == "__main__":
-    print(",\n".join(json.dumps(describe(Path(name)), ensure_ascii=False) for name in sys.argv[1:]))
+    main()

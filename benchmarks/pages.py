@@ -1,22 +1,30 @@
-"""Writes tables of the documentation anew: those of docs/results from the JSON beside them, those of methods from what
-each method says of itself and from the schemas of its messages. How each is made stands in tables.py.
+"""Writes anew what pages have from figures and code: tables of docs/results from the JSON beside them (tables.py),
+those of methods from what each says of itself, its messages' schemas and all results (method_tables.py), the README's
+first sentence and its picture (headline.py).
 
     python benchmarks/pages.py              writes
     python benchmarks/pages.py --check      writes nothing; exits with 1 if a page is not what it should be
 
-A page holds a table between `<!-- table: NAME -->` and `<!-- end -->`; the JSON is NAME up to the first dot.
+A page holds a table between `<!-- table: NAME -->` and `<!-- end -->`; the JSON is NAME up to the first dot. Words made
+so stand between `<!-- words: NAME -->` and `<!-- end -->`.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
+import headline
+import method_tables  # noqa: F401  # adds its tables
 from tables import TABLES
 
 from laconic.reproduce.page import TABLE, render_table
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
+WORDS = re.compile(r"(<!-- words: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SENTENCES = {"headline": headline.write_sentence}
+PICTURES = {RESULTS / "bytes.svg": headline.draw}
 
 
 def render(name: str) -> str:
@@ -27,7 +35,8 @@ def render(name: str) -> str:
 
 
 def refresh(page: str) -> str:
-    """The page's text with every table made anew."""
+    """The page's text with every table and all words made anew."""
+    page = WORDS.sub(lambda found: found[1] + SENTENCES[found[2]]() + found[3], page)
     return TABLE.sub(lambda found: found[1] + render(found[2]) + found[3], page)
 
 
@@ -36,13 +45,15 @@ def list_pages() -> list[Path]:
 
 
 def main(arguments: list[str]) -> None:
-    stale = {path: new for path in list_pages() if (new := refresh(old := path.read_text("utf-8"))) != old}
+    made = {path: refresh(path.read_text("utf-8")) for path in list_pages()}
+    made |= {path: draw() for path, draw in PICTURES.items()}
+    stale = {path: text for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text}
     for path, text in stale.items():
         print(path.name)
         if "--check" not in arguments:
             path.write_text(text, "utf-8")
     if stale and "--check" in arguments:
-        sys.exit("these are not what they should be: run python benchmarks/pages.py")
+        sys.exit("these are not what they should be: run make tables, or python benchmarks/pages.py")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Steps our methods and a checkout of reference code side by side, from the same weights on the same batches.
 
     git clone https://github.com/TsingZ0/PFLlib
-    python benchmarks/parity.py --against PFLlib                       # or HikariX/FedPURIN; told by its files
+    python benchmarks/parity.py --against PFLlib                       # or another of references/; told by its files
     python benchmarks/parity.py --against PFLlib --methods fedrep,ditto --rounds 5 --json
 
 Prints the largest differences: of weights, relative to their norm, of masks, as a share of entries, and accuracies of
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from references import Batch, Reference, find_reference
 
 from laconic.data import load
-from laconic.networks import sgd
+from laconic.networks import Network, sgd
 from laconic.runs.config import read_config
 from laconic.runs.prepare import prepare
 from laconic.simulation import Federation, average_accuracy, federate
@@ -84,6 +84,7 @@ def compare(reference: Reference, method: str, rounds: int, data: str) -> dict[s
     theirs = reference.start(method, config.method, prepared.task, parts)
     weights, masks, accuracies = 0.0, 0.0, []
     with (
+        theirs.adapt_ours(),
         noted_batches(owners) as (batches, starts),
         federate(config.method, prepared.task, prepared.source, 0, workers=1) as ours,
     ):
@@ -93,7 +94,7 @@ def compare(reference: Reference, method: str, rounds: int, data: str) -> dict[s
             played = ours.play(number, is_evaluated=reference.is_tested(method))
             weights = max(weights, theirs.play(number, batches, starts))
             weights = max(weights, *map(relative, theirs.vectors(), read_vectors(ours, method)))
-            masks = max(masks, theirs.mask_difference(states_of(ours)))
+            masks = max(masks, theirs.mask_difference(ours.server, states_of(ours)))
             if played.scores:
                 accuracies.append((100 * theirs.accuracy(), 100 * (average_accuracy(played.scores) or 0)))
     gap = max(accuracies, key=lambda pair: abs(pair[0] - pair[1]), default=None)
@@ -114,10 +115,14 @@ def states_of(ours: Federation) -> list[object]:
 
 def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
     """What the server has made, and each client's own network where that is beside it."""
-    shared = getattr(ours.server, "shared", None)
+    shared, exchange = (getattr(ours.server, name, None) for name in ("shared", "exchange"))
     vectors = [] if shared is None else [shared.vector]
+    vectors += [] if exchange is None else [exchange.targets.ravel()]
     for state in states_of(ours):
-        own = getattr(state, "own", None) if method == "ditto" else getattr(state, "network", None)
+        if isinstance(state, Network):
+            own = state
+        else:
+            own = getattr(state, "own", None) if method == "ditto" else getattr(state, "network", None)
         vectors += [] if own is None else [own.vector[: own.layout.n_trained]]
     return vectors
 

@@ -7,11 +7,11 @@ beside an accuracy the standard deviation over seeds. pages.py calls these and w
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from laconic.algorithms import METHODS
+from method_pages import find_page
+
 from laconic.reproduce import page
 
 Rows = Iterator[list[str]]
@@ -297,6 +297,63 @@ def networks_one_partition(file: Any) -> Rows:
         yield cells
 
 
+@table("ruler", "| data | 25 rounds | 50 rounds | 75 rounds | 100 rounds")
+def ruler(file: Any) -> Rows:
+    """Methods by their best accuracy; cells: percent, worst tenth, kilobytes of a client until then."""
+    rows = sorted(file["rows"], key=lambda row: row["accuracy"])
+    best = {(row["data"], row["method"]): row["accuracy"] for row in rows}
+    for data, method in sorted(best, key=lambda key: (key[0], -best[key])):
+        cells = {row["rounds"]: row for row in rows if (row["data"], row["method"]) == (data, method)}
+        yield [link(method), data, *(show_point(cells.get(rounds)) for rounds in (25, 50, 75, 100))]
+
+
+def show_point(row: Any) -> str:
+    return f"{row['accuracy']:.2f} ({row['p10']:.1f}), {row['kilobytes']:,.0f} kB" if row else NOTHING
+
+
+@table("ruler.chosen", "| data | settings | rounds | % of validation examples")
+def ruler_chosen(file: Any) -> Rows:
+    for row in file["validation"]:
+        settings = [row["data"], row["settings"], str(row["rounds"])]
+        yield [link(row["method"]), *settings, f"{row['accuracy']:.1f} ({row['p10']:.1f})"]
+
+
+NATURAL = {  # runs are named by these and their seed
+    "clausepool": link("clausepool"),
+    "seedhead": f"{link('seedhead')}, control",
+    "private": "private seed head, control",
+    "own": "own clauses, control",
+    "local": f"{link('local-tm')}, control",
+}
+
+
+@table("natural", "| seeds | % of a speaker's words | all words | worst tenth | kB a client | clausepool is above by")
+def natural(file: Any) -> Rows:
+    """Standard errors are over speakers, of each the mean of its runs; differences are of the same speaker's."""
+    runs: dict[str, list[Any]] = {}
+    for run in file["runs"]:
+        runs.setdefault(run["run"].removeprefix("t-").rpartition("-")[0], []).append(run)
+    ours = share_right(runs["clausepool"])
+    for name in sorted(runs, key=lambda name: -fmean(share_right(runs[name]))):
+        mine, right, tested = share_right(runs[name]), 0, 0
+        for run in runs[name]:
+            right, tested = right + sum(run["n_correct"]), tested + sum(run["n_test"])
+        above = [a - b for a, b in zip(ours, mine, strict=True)]
+        cells = [str(len(runs[name])), with_error(mine), f"{100 * right / tested:.1f}"]
+        cells += [f"{fmean(run['p10'] for run in runs[name]):.1f}", number(fmean(map(sent_kb, runs[name])), 1)]
+        yield [NATURAL.get(name) or link(name), *cells, with_error(above) if name != "clausepool" else NOTHING]
+
+
+def share_right(runs: list[Any]) -> list[float]:
+    """[client] percent, mean of the runs."""
+    counts = zip(*(zip(run["n_correct"], run["n_test"], strict=True) for run in runs), strict=True)
+    return [100 * fmean(right / tested for right, tested in client) for client in counts]
+
+
+def with_error(values: list[float]) -> str:
+    return f"{fmean(values):.1f} ± {stdev(values) / len(values) ** 0.5:.1f}"
+
+
 FEDPURIN = ("separate", "fedavg", "fedper", "fedbn", "pfedsd", "fedcac", "fedpurin")
 
 
@@ -404,8 +461,8 @@ def mqtt(file: Any) -> Rows:
         "100",
         f"{up:.0f} and {down:.0f}",
     )
-    each = wire["idle"]["bytes_a_day_at_300_s"]
-    yield row("wire", "idle node, bytes a day, both ways", "33 MB", "20 kB", f"{sum(each) / 1000:.1f} kB")
+    idle = file["idle"]["bytes_a_day"] / 1000
+    yield row("idle", "idle node, bytes a day, both ways", "33 MB", "20 kB", f"{idle:.1f} kB")
     seconds = exchanges["median_seconds"]
     yield row("exchanges", "a later exchange of clausepool on digits, median", "5–7 s", "0.5 s", f"{seconds:.2f} s")
     payload = next(row for row in wire["rows"] if row["payload"] == 70)
@@ -419,31 +476,35 @@ def mqtt(file: Any) -> Rows:
         yield row("wire", f"connecting {words}, up and down", NOTHING, NOTHING, f"{up:,.0f} and {down:,.0f} B")
 
 
-@table("mqtt.many", "what | 200 nodes, measured | 10,000, by arithmetic | 1,000,000, by arithmetic")
+@table("mqtt.many", "what | 200 nodes, measured | 1,000, measured | 10,000, by arithmetic | 1,000,000, by arithmetic")
 def mqtt_many(file: Any) -> Rows:
-    many, wire, exchanges = file["many_200"], file["wire"], file["exchanges"]
-    memory = (many["broker_mb_connected"] - many["broker_mb_before"]) / many["nodes"]  # MB a node
-    processor = (
-        many["broker_cpu_seconds"] / 31 / many["nodes"]
-    )  # seconds a node and exchange, connecting once among them
+    """By arithmetic: from the 1,000."""
+    measured, wire, exchanges = [file["many_200"], file["many_1000"]], file["wire"], file["exchanges"]
     beyond = exchanges["up_beyond_payload"] + exchanges["down_beyond_payload"]
-    idle = sum(wire["idle"]["bytes_a_day_at_300_s"])
     duty = sum(wire["connect_again"]) + beyond
-    sizes = (many["nodes"], 10_000, 1_000_000)
+
+    def told(what: str, unit: str, figure: Callable[[Any], float], digits: int = 0) -> list[str]:
+        figures = [figure(many) for many in measured]
+        each = figures[-1] / measured[-1]["nodes"]
+        return [what, *(f"{n:,.{digits}f} {unit}" for n in (*figures, 10_000 * each, 1_000_000 * each))]
 
     def spread(what: str, unit: str, each: float, digits: int = 0) -> list[str]:
-        return [what, *(f"{each * n:,.{digits}f} {unit}" for n in sizes)]
+        return told(what, unit, lambda many: each * many["nodes"], digits)
 
+    seconds = [f"{many['median_round_seconds']:.2f} s" for many in measured]
     yield [
-        "an exchange with everyone, 70 B each way",
-        f"{many['median_round_seconds']:.2f} s, on a machine that also played all nodes",
+        "an exchange with everyone, 70 B each way, on a machine that also plays all nodes",
+        *seconds,
         NOTHING,
         NOTHING,
     ]
-    yield spread("the broker's processor for it", "s", processor, 2)
-    yield spread("the broker's memory for connections", "MB", memory)
-    yield spread("bytes of it beyond payload, both ways", "kB", beyond / 1000)
-    yield spread("staying connected, a day", "MB", idle / 1e6, 1)
+    yield told("the broker's processor for it", "s", lambda many: many["broker_cpu_seconds_a_round"], 2)
+    connecting = "the broker's processor for connecting everyone the first time"
+    yield told(connecting, "s", lambda many: many["broker_cpu_seconds_connecting"], 1)
+    memory = "the broker's memory for connections"
+    yield told(memory, "MB", lambda many: many["broker_mb_after_rounds"] - many["broker_mb_before"])
+    yield spread("bytes of the exchange beyond payload, both ways", "kB", beyond / 1000)
+    yield spread("staying connected, a day", "MB", file["idle"]["bytes_a_day"] / 1e6, 1)
     yield spread("waking every ten minutes instead, with one exchange each, a day", "MB", 144 * duty / 1e6)
 
 
@@ -474,54 +535,3 @@ def parity(file: Any) -> Rows:
 # ---------------------------------------------------------------- published figures
 for name, (header, make) in page.TABLES.items():
     table(name, header)(lambda file, make=make: make(file["rows"]))
-
-
-# ---------------------------------------------------------------- methods
-FAMILIES = {
-    "tsetlin": "Tsetlin Machines, in the core",
-    "heads": "features made from a seed, in the core",
-    "networks": "neural networks, with PyTorch (extra `nn`)",
-}
-
-
-def find_page(method: str) -> str:
-    """The page whose title names it."""
-    for path in sorted((Path(__file__).parent.parent / "docs" / "methods").glob("*.md")):
-        title = path.read_text("utf-8").partition("\n")[0]
-        if method in title.removeprefix("# ").replace(",", " ").split():
-            return path.name
-    raise ValueError(f"no page in docs/methods has {method} in its title")
-
-
-@table("methods-by-family", "methods on | ")
-def list_by_family(_: None) -> Rows:
-    for family, words in FAMILIES.items():
-        mine = [name for name, method in METHODS.items() if method.family == family]
-        yield [words, " ".join(f"[`{name}`](docs/methods/{find_page(name)})" for name in mine)]
-
-
-@table("methods", "method | what it does | what travels | paper")
-def list_methods(_: None) -> Rows:
-    for name, method in METHODS.items():
-        summary = method.summary.partition(": ")[2].rstrip(".")
-        yield [f"[{name}]({find_page(name)})", summary, method.travels, method.paper]
-
-
-TRAVELS = "direction | step | field | kind | optional | meaning"
-
-
-def list_travels(method: str) -> Rows:
-    """By the schemas of its messages."""
-    from laconic.catalogue import list_travels
-
-    rows = list_travels(method)
-    for row in rows:
-        optional = "yes" if row["optional"] else ""
-        field, meaning = f"`{row['field']}`", row["meaning"].replace("|", r"\|")
-        yield [row["direction"], row["step"], field, row["kind"], optional, meaning]
-    if not rows:
-        yield ["nothing"] + [""] * TRAVELS.count("|")
-
-
-for each in METHODS:
-    table(f"travels.{each}", TRAVELS)(lambda _, method=each: list_travels(method))

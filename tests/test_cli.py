@@ -117,7 +117,8 @@ def test_a_run_ends_with_one_json_object_is_never_overwritten_and_can_be_resumed
 
     resumed, shown = ["run", "--resume", "first", "--json", "--quiet"], ["report", "first"]
     commands = ["run", *QUICK, "--out", "first"], resumed, shown, [*shown, "--json"]
-    (refused, again, reported, described), _ = in_turn(*commands, folder=tmp_path)
+    more = [*shown, "--svg", "--clauses-of", "2"], [*shown, "--clauses-of", "9"]
+    (refused, again, reported, described, drawn, absent), _ = in_turn(*commands, *more, folder=tmp_path)
     assert refused.code == 2
     assert refused.err.startswith("error[E160] --out first already holds a run")
     assert "laconic run --resume first" in refused.err
@@ -129,6 +130,10 @@ def test_a_run_ends_with_one_json_object_is_never_overwritten_and_can_be_resumed
     assert {"accuracy_best", "upload_bytes", "paper_download_bytes"} <= shared
     assert {key: figures[key] for key in shared - {"seconds"}} == {key: summary[key] for key in shared - {"seconds"}}
     assert figures["accuracy_by_round"]["2"] == summary["accuracy_mean"]
+    written = [f"figure: first/figures/{name}.svg" for name in ("accuracy-by-bytes", "accuracy-by-round", "fairness")]
+    assert drawn.out.splitlines() == ["report: first/report.html", *written]
+    assert "Client 2 · accuracy" in (tmp_path / "first" / "report.html").read_text("utf-8")
+    assert (absent.code, absent.err) == (2, "error: client is '9'; first has 0 to 2\n")
 
 
 def test_a_comparison_goes_on_where_it_was_and_refuses_other_settings(tmp_path: Path) -> None:
@@ -202,6 +207,7 @@ NONSENSE = {
     "compare fedtm --set local-tm.epochs=4": "local-tm is not among the methods: fedtm",
     "report full": "full has no config.toml",
     "report full full": "-o report.html",
+    "report full --json --pdf": "give it alone",
     "list fedtn": 'error[E110] nothing called "fedtn" can be listed.  Did you mean fedtm?',
     "init new.toml --method fedtn": 'error[E110] unknown method "fedtn".  Closest: fedtm',
 }
@@ -231,7 +237,11 @@ def test_nonsense_ends_with_code_2_and_a_budget_too_small_with_3_and_both_leave_
 def test_demo_compares_and_shows_rules_without_escape_codes(tmp_path: Path) -> None:
     done = laconic("demo", folder=tmp_path)
     assert done.code == 0, done.err
-    assert [line.split()[0] for line in done.out.splitlines()[:3]] == ["method", "local-tm", "fedtm"]
+    shown = (
+        (Path(__file__).parent.parent / "README.md").read_text("utf-8").split("$ make demo\n")[1].split("report:")[0]
+    )
+    figures = [line.split()[:-1] for line in shown.splitlines()]  # all but seconds
+    assert [line.split()[:-1] for line in done.out.splitlines()[:4]] == figures
     assert done.out.count("digit ") == 3
     assert "\x1b" not in done.out
     (page,) = tmp_path.glob("runs/demo-*/report.html")

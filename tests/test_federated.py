@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+import sklearn
+from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from clinics import write_clinics
@@ -10,6 +12,7 @@ from laconic import FederatedClassifier
 SMALL = {"n_clauses": 20, "epochs": 3, "threshold": 20}
 
 
+# All of them, none left out: without groups there is one client, and the federation is a classifier like any other.
 @parametrize_with_checks([FederatedClassifier(rounds=2, settings={"n_clauses": 60, "epochs": 20}, random_state=0)])
 def test_is_a_scikit_learn_classifier(estimator, check) -> None:
     check(estimator)
@@ -75,6 +78,7 @@ def test_images_keep_their_shape() -> None:
         ({"settings": {"epochs": "two"}}, 'method.epochs = "two" must be a whole number'),
         ({"settings": {"n_claus": 5}}, r"unknown key method.n_claus  Did you mean n_clauses\?"),
         ({"booleanizer": "magic"}, "booleanizer is 'magic'"),
+        ({"unseen": "guess"}, "unseen is 'guess'; 'refuse' or 'vote' was expected"),
     ],
 )
 def test_bad_settings_are_refused_by_name(change, words: str) -> None:
@@ -172,3 +176,53 @@ def test_rows_of_a_group_never_seen_are_refused_or_voted_on_by_all(clinics) -> N
     federation.set_params(unseen="vote")
     assert federation.predict(x, groups=owners).tolist() == federation.predict(x).tolist()
     np.testing.assert_allclose(federation.predict_proba(x, groups=owners), federation.predict_proba(x))
+
+
+def test_frames_of_polars_and_columns_called_by_numbers_give_the_same(clinics) -> None:
+    polars = pytest.importorskip("polars")
+    x = clinics[["age", "dose", "eyes"]]
+    frames = [x, polars.from_pandas(x), x.set_axis([0, 1, 2], axis=1)]
+    fitted = [
+        FederatedClassifier("local-tm", rounds=1, settings=SMALL, random_state=0).fit(
+            frame, clinics.finding, groups=clinics.clinic
+        )
+        for frame in frames
+    ]
+    expected = fitted[0].predict(x, groups=clinics.clinic)
+    for one, frame in zip(fitted, frames, strict=True):
+        assert (one.predict(frame, groups=clinics.clinic) == expected).all()
+    shuffled = x[["eyes", "age", "dose"]].assign(other=1)  # columns are taken by name
+    assert (fitted[0].predict(shuffled, groups=clinics.clinic) == expected).all()
+    assert fitted[2].feature_names_in_.tolist() == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda x, y: (x, np.where(y == "ill", y, None)), "y has None in row"),
+        (lambda x, y: (x, np.where(y == "ill", 1.0, np.nan)), "y has nan in row"),
+        (lambda x, y: (x.head(0), y[:0]), "the frame has no rows"),
+        (lambda x, y: (x.set_axis(["a", "a", "b"], axis=1), y), "more than one column called a"),
+        (
+            lambda x, y: (x.assign(seen="2024-01-05"), y),
+            "column seen holds '2024-01-05' in row 0 .*make numbers of dates",
+        ),
+    ],
+)
+def test_frames_and_labels_that_cannot_be_learned_from_are_refused(clinics, spoil, words: str) -> None:
+    x, y = spoil(clinics[["age", "dose", "eyes"]], clinics.finding.to_numpy())
+    with pytest.raises(ValueError, match=words):
+        FederatedClassifier(rounds=1, settings=SMALL).fit(x, y)
+
+
+def test_groups_pass_through_cross_validation(digits) -> None:
+    x, y, owners = (part[:200] for part in (digits[0], digits[2], digits[4]))
+    federation = FederatedClassifier("local-tm", rounds=1, settings=SMALL, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = clone(federation).set_fit_request(groups=True).set_score_request(groups=True)
+        scores = cross_val_score(routed, x, y, params={"groups": owners}, cv=2)
+    by_hand = [
+        federation.fit(x[train], y[train], owners[train]).score(x[test], y[test], owners[test])
+        for train, test in StratifiedKFold(2).split(x, y)
+    ]
+    assert scores.tolist() == by_hand

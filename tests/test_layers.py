@@ -6,10 +6,11 @@ from pathlib import Path
 import laconic
 
 ROOT = Path(laconic.__file__).parent
-ANYONE_MAY_IMPORT = {"files", "__version__"}
+ANYONE_MAY_IMPORT = {"files", "device", "__version__"}
 # a part of the library -> the parts it may import, beside itself and these
 MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
+    "device": set(),
     "columns": set(),
     "importing": set(),
     "trial": set(),
@@ -25,14 +26,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"models", "tsetlin", "networks", "linear"},
     "explain": {"models", "tsetlin", "networks", "linear", "pages"},
     "client_model": {"models", "export", "explain"},
-    "algorithm": {"wire", "aggregate", "models"},
+    "algorithm": {"wire", "aggregate", "models", "records"},
     "algorithms": {"algorithm", "importing", "trial", "wire", "tsetlin", "networks", "aggregate", "linear", "models"}
-    | {"banks"},
+    | {"banks", "records"},
     "fleets": {"algorithm", "wire", "state", "aggregate"},
     "simulation": {"algorithm", "fleets", "state"},
     "records": set(),
     "pages": set(),
     "report": {"records", "pages"},
+    "live": {"records", "pages", "report", "signals"},
 }
 
 

@@ -1,5 +1,8 @@
 """Rounds of a real run, read back from what TensorBoard wrote."""
 
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,31 @@ def test_mlflow_gets_the_numbers_of_each_round(tmp_path: Path, monkeypatch: pyte
     with mlflow.start_run() as begun:
         run = laconic.run("local-tm", data="digits", out=tmp_path / "run", on_round=MLflow(), **words)
     assert mlflow.get_run(begun.info.run_id).data.metrics["accuracy_mean"] == pytest.approx(run.accuracy)
+
+
+READ_BACK = """
+import sys
+from wandb.proto.wandb_internal_pb2 import Record
+from wandb.sdk.internal.datastore import DataStore
+
+store = DataStore()
+store.open_for_scan(sys.argv[1])
+while (data := store.scan_data()) is not None:
+    record = Record.FromString(data)
+    if record.WhichOneof("record_type") == "history":
+        print(record.history.step.num, *(item.nested_key[0] for item in record.history.item))
+"""
+
+
+def test_wandb_keeps_each_round_on_this_machine(tmp_path: Path) -> None:
+    if find_spec("wandb") is None:
+        pytest.skip("W&B is not installed")
+    code = "import laconic; from laconic.loggers import WandB\n"
+    code += "small = {'clients': 2, 'rounds': 2, 'epochs': 1, 'n_clauses': 10}\n"
+    code += "laconic.run('local-tm', data='digits', out='run', on_round=WandB(dir='.'), **small)"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    (kept,) = tmp_path.glob("wandb/offline-run-*/*.wandb")  # whole when the process has ended
+    done = subprocess.run([sys.executable, "-c", READ_BACK, kept], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["1", "2"]
+    assert all("accuracy_mean" in line for line in lines)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import laconic
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "new-method.md").read_text("utf-8")
-(FILE,) = re.findall(r"```python\n(.*?)```", GUIDE, re.S)
+FILE, PANELS = re.findall(r"```python\n(.*?)```", GUIDE, re.S)
 
 
 def call(folder: Path, *arguments: str, **environment: str) -> str:
@@ -122,3 +123,9 @@ def test_inside_the_library_a_file_is_enough(tmp_path: Path) -> None:
     settings = ["--set", "method.name=mean-label", "--set", "rounds=2"]
     summary = json.loads(call(tmp_path, "run", *settings, "--json", PYTHONPATH=str(tmp_path)).splitlines()[-1])
     assert 0 < summary["upload_bytes"] < 2 * 10 * 20  # a float and a number, from 10 clients in each of two rounds
+
+
+def test_what_the_guide_says_of_panels_declares_some() -> None:
+    said: dict[str, Any] = {}
+    exec(PANELS, said)
+    assert [panel.kind for panel in said["panels"]] == ["lines", "models"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,9 @@ Vector = NDArray[np.float32]
 class Theirs(Protocol):
     """One method of a reference, as it is being stepped."""
 
+    def adapt_ours(self) -> AbstractContextManager[None]:
+        """While ours play: notes or sets what ours draw at random besides batches, which theirs then follow."""
+
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         """How far what clients begin from was from what ours began from, if that then took its place; else 0."""
 
@@ -32,7 +36,7 @@ class Theirs(Protocol):
 
     def accuracy(self) -> float: ...
 
-    def mask_difference(self, states: Sequence[Any]) -> float: ...
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float: ...
 
 
 class Reference(Protocol):
@@ -51,12 +55,16 @@ class Reference(Protocol):
 
 def find_reference(path: Path) -> Reference:
     from references.fedpurin import FedPURIN
+    from references.htfllib import HtFLlib
+    from references.pfed1bs import PFed1BS
     from references.pfllib import PFLlib
 
-    for kind in (PFLlib, FedPURIN):
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS)
+    for kind in kinds:
         if (path / kind.mark).exists():
-            return kind(path)
-    marks = ", ".join(f"{kind.name} ({kind.mark})" for kind in (PFLlib, FedPURIN))
+            found: Reference = kind(path)
+            return found
+    marks = ", ".join(f"{kind.name} ({kind.mark})" for kind in kinds)
     raise SystemExit(f"{path} is no checkout of a reference that can be stepped: {marks}")
 
 
@@ -105,6 +113,23 @@ def flatten(module: nn.Module, plan: Layout) -> Vector:
             value = named[piece.name].detach()
             parts.append((value.permute(0, 2, 3, 1) if value.ndim == 4 else value).reshape(-1))
     return torch.cat(parts).numpy()
+
+
+class Split(nn.Module):
+    """Body and head under the names that PFLlib and HtFLlib look for."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.base, self.head = module.body, module.head
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.base(x))
+
+
+def flatten_split(model: Split, plan: Layout) -> Vector:
+    renamed = nn.Module()
+    renamed.body, renamed.head = model.base, model.head
+    return flatten(renamed, plan)
 
 
 def count_right(module: nn.Module, x: Tensor, y: NDArray[np.int64]) -> float:

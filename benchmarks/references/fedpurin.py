@@ -6,7 +6,7 @@ import importlib
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace as Namespace
@@ -164,6 +164,9 @@ class Stepped:
         with redirect_stdout(StringIO()):  # it tells much
             self.group.initialize()
 
+    def adapt_ours(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         gap, plan = 0.0, layout(self.spec)
         for number, client in enumerate(self.group.clients):
@@ -214,6 +217,6 @@ class Stepped:
     def accuracy(self) -> float:
         return float(np.mean(self.right))
 
-    def mask_difference(self, states: Sequence[Any]) -> float:
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
         ours = [state.critical for state in states] if self.masks else []
         return max((float(np.mean(a != b)) for a, b in zip(self.masks, ours, strict=True)), default=0.0)

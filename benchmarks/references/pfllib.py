@@ -7,15 +7,15 @@ import importlib
 import sys
 import types
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
-from references import Batch, Epochs, Vector, count_right, flatten, make_plain
+from references import Batch, Epochs, Split, Vector, count_right, flatten_split, make_plain
 
 METHODS = {  # ours -> module of its client, class, what travels
     "fedavg": ("clientavg", "clientAVG", ""),
@@ -24,19 +24,15 @@ METHODS = {  # ours -> module of its client, class, what travels
     "fedbabu": ("clientbabu", "clientBABU", "base"),
     "lg-fedavg": ("clientlg", "clientLG", "head"),
     "ditto": ("clientditto", "clientDitto", ""),
+    "pfedme": ("clientpFedMe", "clientpFedMe", ""),
 }
 PULL, HEAD_EPOCHS = 0.1, 2
-
-
-class Split(nn.Module):
-    """Body and head under the names that it looks for."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.base, self.head = module.body, module.head
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.base(x))
+PFEDME: dict[str, Any] = {
+    "pull": 15.0,
+    "inner_steps": 2,
+    "outer_rate": 0.01,
+    "training.decay": 0.001,
+}  # the last is its optimiser's mu
 
 
 class PFLlib:
@@ -50,11 +46,18 @@ class PFLlib:
         dlg.DLG = None  # type: ignore[attr-defined]
 
     def settings(self, method: str) -> list[str]:
-        own = {"fedrep": [f"method.head_epochs={HEAD_EPOCHS}"], "ditto": [f"method.pull={PULL}"]}
+        own = {
+            "fedrep": [f"method.head_epochs={HEAD_EPOCHS}"],
+            "ditto": [f"method.pull={PULL}"],
+            "pfedme": [f"method.{key}={value}" for key, value in PFEDME.items()],
+        }
         return own.get(method, [])
 
     def is_tested(self, method: str) -> bool:
-        return method != "fedbabu"  # it tunes once, at the end
+        return method not in (
+            "fedbabu",
+            "pfedme",
+        )  # one tunes once, at the end; the other's own networks are overwritten
 
     def has_masks(self, method: str) -> bool:
         return False
@@ -85,7 +88,13 @@ class Stepped:
             learning_rate_decay=False,
             learning_rate_decay_gamma=1.0,
             mu=PULL,
+            lamda=PFEDME["pull"],
+            K=PFEDME["inner_steps"],
+            p_learning_rate=training.rate,
         )
+        self.n_repeats = PFEDME["inner_steps"] if method == "pfedme" else 1  # of each batch, as it is noted
+        if method == "pfedme":
+            args.local_learning_rate = PFEDME["outer_rate"]
         kind = getattr(importlib.import_module(f"flcore.clients.{module}"), name)
         slow = {"train_slow": False, "send_slow": False}
         self.clients = [kind(args, k, len(p[0].y), len(p[2].y), **slow) for k, p in enumerate(parts)]
@@ -96,10 +105,13 @@ class Stepped:
     def choose(self, model: nn.Module) -> Any:
         return getattr(model, self.part) if self.part else model
 
+    def adapt_ours(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         for k, client in enumerate(self.clients):
             client.set_parameters(self.server.global_model)
-            epochs = Epochs(batches[k], self.n_batches)
+            epochs = Epochs(batches[k][:: self.n_repeats], self.n_batches)
             client.load_train_data = lambda epochs=epochs: epochs
             if self.method == "ditto":
                 client.ptrain()
@@ -116,15 +128,11 @@ class Stepped:
             setattr(whole, self.part, self.server.global_model)
         else:
             whole = self.server.global_model
-        plan, vector = layout(self.spec), self.flatten(whole)
+        plan = layout(self.spec)
+        vector = flatten_split(whole, plan)
         shared = {"base": vector[: plan.n_body], "head": vector[plan.n_body :], "": vector}[self.part]
-        own = [self.flatten(client.model_per) for client in self.clients] if self.method == "ditto" else []
+        own = [flatten_split(client.model_per, plan) for client in self.clients] if self.method == "ditto" else []
         return [shared, *own]
-
-    def flatten(self, model: nn.Module) -> Vector:
-        renamed = nn.Module()
-        renamed.body, renamed.head = model.base, model.head
-        return flatten(renamed, layout(self.spec))
 
     def accuracy(self) -> float:
         found = []
@@ -137,5 +145,5 @@ class Stepped:
             found.append(count_right(model, live(self.spec).as_tensor(test.x), test.y))
         return sum(found) / len(found)
 
-    def mask_difference(self, states: Sequence[Any]) -> float:
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
         return 0.0

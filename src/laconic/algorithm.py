@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 from laconic.aggregate import Averaging
 from laconic.models.background import Background
 from laconic.models.base import PersonalModel
+from laconic.records import Panel
 from laconic.wire import Due, Expected, Message, Sparse, bound
 
 FRAME_BYTES = 1  # before each message: the slot that both ends hold
@@ -192,6 +193,8 @@ class Algorithm(ABC):
     budget_knob: ClassVar[str | tuple[str, ...]] = ""
     # Names of all that its clients note for the record: of numbers, and of rows with a number for each class.
     client_notes: ClassVar[tuple[str, ...]] = ()
+    # How the report draws what was noted; without, numbers are curves by round and matrices are drawn as they are.
+    panels: ClassVar[tuple[Panel, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

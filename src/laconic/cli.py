@@ -150,25 +150,63 @@ def report(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="The page; default report.html in the one folder given.")
     ] = None,
+    png: Annotated[bool, typer.Option("--png", help="Figures for a paper too, in the folder figures.")] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="The same as PDF.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="The same as SVG.")] = False,
+    clauses_of: Annotated[
+        str | None,
+        typer.Option(metavar="CLIENTS", help="Whose clauses are shown, by comma; none: nobody's. Else three clients'."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a page, one object per run.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Write runs as one self-contained page: accuracy against bytes, clients, fields, settings.
+    """Write runs as one self-contained page: accuracy against bytes, clients, fairness, time on the air, clauses.
 
     RUN: folders that laconic run or compare made; of a comparison or several seeds, the folder that holds them all.
     """
+    kinds = [kind for kind, is_wanted in (("png", png), ("pdf", pdf), ("svg", svg)) if is_wanted]
+    if as_json and (out or kinds or clauses_of is not None):
+        raise typer.BadParameter("--json goes to stdout, and nothing else is written; give it alone")
+    clients = None if clauses_of is None else [] if clauses_of == "none" else clauses_of.split(",")
     with explained(debug=debug):
+        from laconic.gallery import report as write_page
         from laconic.records import find_runs
-        from laconic.report import describe, read_run, write_report
+        from laconic.report import describe, read_run
+        from laconic.report.paper import check_installed, write_figures
 
+        check_installed(kinds)
         if as_json:
             typer.echo(json.dumps([describe(read_run(run)) for folder in runs for run in find_runs(folder)]))
             return
         if out is None and len(runs) > 1:
             raise typer.BadParameter("say where several folders go: -o report.html")
         page = out or runs[0] / "report.html"
-        write_report(runs, page)
+        write_page(runs, page, clients)
         typer.echo(f"report: {page}")
+        for figure in write_figures(runs, page.parent / "figures", kinds):
+            typer.echo(f"figure: {figure}")
+
+
+def live(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine see the page then.")
+    ] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Else the first free one from 8470 on.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Follow runs as they go, on a page in the browser: rounds, accuracy, bytes, budget, clients, nodes.
+
+    RUN: a run folder, one of a comparison or sweep, or a deployment; without it, all that is under runs/.
+    """
+    with explained(debug=debug):
+        from laconic.runs.typed_toml import lacking
+
+        try:
+            from laconic.live.server import follow
+        except ImportError as error:
+            raise lacking("laconic live", "web", error) from error
+        follow(run, host, port, lambda line: typer.echo(line, err=True), typer.echo)
 
 
 def check(
@@ -335,7 +373,8 @@ app.command("conform", epilog="Example: laconic conform my_method:MyMethod --fle
 app.command("run", epilog="Example: laconic run exp.toml --set data.alpha=0.1 --seed 0,1,2 --budget 5kB")(run)
 app.command("compare", epilog="Example: laconic compare local-tm fedtm --set rounds=5 --out runs/first")(compare)
 app.command("sweep", epilog="Example: laconic sweep exp.toml --over data.alpha=0.05,0.1 method.epochs=1,5")(sweep)
-app.command("report", epilog="Example: laconic report runs/first")(report)
+app.command("live", epilog="Example: laconic live runs/first")(live)
+app.command("report", epilog="Example: laconic report runs/first --pdf")(report)
 app.command(
     "reproduce", epilog="Example: laconic reproduce cs-pfedtm:9:personalisation-only/cifar10/0.1 --scale small"
 )(reproduce)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, time
+from decimal import Decimal
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -17,7 +18,12 @@ from numpy.typing import NDArray
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")  # what stands for nothing in a file
 MOST_VALUES = 100  # of a column of text; each is a bit
-DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
+DATE = re.compile(  # and times of day
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)\b|\d{1,2}:\d\d"
+    r"|(\d{1,2}\.? )?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d",
+    re.IGNORECASE,
+)
+COMMAS = re.compile(r"-?\d+(,\d+)+")  # 0,5 or 1,000: which of them cannot be told
 LEAVE_OUT = "leave the column out: name the others in data.features"
 ABOUT_DATES = f"make numbers of dates, days since a day that matters, say, or {LEAVE_OUT}"
 
@@ -31,11 +37,12 @@ class Origin:
 
     name: str = "the rows"
     first: int = 0
+    n_before: int = 0  # rows, if these are a piece
 
     def error(self, column: str, row: int, came: Any, remedy: str) -> ValueError:
         came = came.item() if isinstance(came, np.generic) else came
-        held = "no value" if came is None or came != came else f"{came!r:.60}"
-        where = f"row {row + self.first} of {self.name}, counted from {self.first}"
+        held = "no value" if came is None or is_nothing(came) else f"{came!r:.60}"
+        where = f"row {row + self.n_before + self.first} of {self.name}, counted from {self.first}"
         return ValueError(f"column {column} holds {held} in {where}; {remedy}")
 
 
@@ -101,6 +108,8 @@ def check_values(name: str, values: Sequence[str], parts: Sequence[tuple[Texts, 
     )
     if all(DATE.match(value) for value in values[:MOST_VALUES]):
         raise origin.error(name, row, text, ABOUT_DATES)
+    if all(COMMAS.fullmatch(value) for value in wanted):
+        raise origin.error(name, row, text, "write numbers with a point and without other marks, 0.5 or 1000")
     are_mostly_numbers = 0 < len(strays) < len(values) / 2
     if len(values) > MOST_VALUES:
         if are_mostly_numbers:
@@ -120,6 +129,8 @@ def read_cells(name: str, cells: Any, origin: Origin) -> Numbers | Texts:
         cells = np.asarray(cells)
     if isinstance(cells, list):
         return read_objects(name, cells, origin)
+    if cells.ndim != 1:
+        raise origin.error(name, 0, cells[0].tolist(), "one number or text was expected in each row")
     kind = cells.dtype.kind
     if kind in "uif":
         numbers: Numbers = cells.astype(np.float64)
@@ -130,7 +141,8 @@ def read_cells(name: str, cells: Any, origin: Origin) -> Numbers | Texts:
     if kind == "b":
         return [str(value) for value in cells.tolist()]
     if kind in "mM":
-        raise origin.error(name, 0, str(cells[0]), ABOUT_DATES)
+        row = int(np.isnat(cells).argmin())  # the first that is one
+        raise origin.error(name, row, str(cells[row]), ABOUT_DATES)
     return read_objects(name, cells.tolist(), origin)
 
 
@@ -141,21 +153,24 @@ def read_objects(name: str, cells: Sequence[Any], origin: Origin) -> Numbers | T
         row = next(row for row, cell in enumerate(cells) if not isinstance(cell, Hashable))
         raise origin.error(name, row, cells[row], "a number or a text was expected") from None
     present = [cell for cell in meanings.values() if cell is not None]
-    if all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in present):
+    if all(isinstance(cell, Real | Decimal) and not isinstance(cell, bool) for cell in present):
         numbers = np.array([np.nan if meanings[cell] is None else float(cell) for cell in cells], np.float64)
         return read_cells(name, numbers, origin)
     if all(isinstance(cell, str | bool) for cell in present):
         texts = {cell: None if is_nothing(cell) else str(cell).strip() for cell in meanings}
         return [texts[cell] for cell in cells]
     odd = next(row for row, cell in enumerate(cells) if meanings[cell] is not None and not isinstance(cell, str))
-    remedy = ABOUT_DATES if isinstance(cells[odd], date) else "numbers or text were expected, alike in all rows"
+    is_date = isinstance(cells[odd], date | time) or type(cells[odd]).__name__ == "Period"
+    remedy = ABOUT_DATES if is_date else "numbers or text were expected, alike in all rows"
     raise origin.error(name, odd, cells[odd], remedy)
 
 
 def is_nothing(cell: Any) -> bool:
     if isinstance(cell, str):
         return cell.strip() in MISSING
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
+    if isinstance(cell, float | np.floating | Decimal):
+        return bool(cell != cell)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def read_number(text: str) -> float:
@@ -171,10 +186,27 @@ def write_numbers(numbers: Numbers) -> Texts:
     return [None if number != number else f"{number:.15g}" for number in numbers.tolist()]
 
 
+def is_frame(rows: Any) -> bool:
+    if hasattr(rows, "collect"):  # what a LazyFrame of polars would be asked after, it would work out each time
+        raise ValueError(f"a {type(rows).__name__} came, not worked out yet; give what its collect() gives")
+    return hasattr(rows, "columns")
+
+
+def by_text(frame: Any, origin: Origin) -> Any:
+    """With columns called by text, each otherwise; those of a frame of pandas may be called by numbers."""
+    names = [str(name) for name in frame.columns]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{origin.name} has more than one column called {', '.join(twice)}; call each otherwise")
+    if not len(frame):
+        raise ValueError(f"{origin.name} has no rows")
+    return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)
+
+
 def find_columns(frame: Any, origin: Origin = Origin("the frame")) -> tuple[Column, ...]:  # noqa: B008  # frozen
     """Of a frame that holds text or lacks values; none of one of plain numbers, or of anything else."""
-    if not hasattr(frame, "columns"):
+    if not is_frame(frame):
         return ()
+    frame = by_text(frame, origin)
     columns = tuple(fit_column(name, [(frame[name], origin)])[0] for name in frame.columns)
     return columns if any(column.values or column.may_lack for column in columns) else ()
 
@@ -184,7 +216,8 @@ def encode_rows(rows: Any, columns: Sequence[Column], origin: Origin = Origin())
 
     An array of floats is taken as encoded before: it cannot hold text.
     """
-    if hasattr(rows, "columns"):
+    if is_frame(rows):
+        rows = by_text(rows, origin)
         if lacking := [column.name for column in columns if column.name not in list(rows.columns)]:
             names = ", ".join(column.name for column in columns)
             raise ValueError(f"the rows have no column {', '.join(lacking)}; {names} were expected")

@@ -90,12 +90,13 @@ def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool, where: s
 
 
 def tell(folders: list[Path], summaries: list[Summary], *, as_json: bool, as_list: bool) -> None:
-    from laconic.report import compare_table, format_bytes, read_run, render, write_report
+    from laconic.gallery import report
+    from laconic.report import compare_table, format_bytes, read_run, render
     from laconic.report.tables import format_percent
 
     home = folders[0] if len(folders) == 1 else Path(os.path.commonpath(folders))
     page = home / "report.html"
-    write_report(folders, page)
+    report(folders, page)
     if as_json:
         shown = [summary.to_json() for summary in summaries]
         typer.echo(json.dumps(shown if as_list else shown[0]))

@@ -56,6 +56,11 @@ def tell_footprint(taken: Footprint) -> str:
 def write_rules(model: ClientModel, path: Path) -> None:
     """As JSON where the name ends so, else as lines of text."""
     rules = model.rules()
+    if not rules:
+        raise ValueError(
+            f"this {model.about.method} model has no clauses, so there are no rules and nothing was written; "
+            "laconic explain --row N tells what the features of a row add up to"
+        )
     as_json = path.suffix == ".json"
     text = json.dumps([asdict(rule) for rule in rules], indent=1) if as_json else "\n".join(map(str, rules))
     write_atomically(path, text.encode())

@@ -144,6 +144,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _configure(self) -> Config:
         """The command line's checks, on what it calls the same."""
+        if self.unseen not in ("refuse", "vote"):
+            raise ValueError(f"unseen is {self.unseen!r}; 'refuse' or 'vote' was expected")
         own = check_method(self.method, self.method.__qualname__) if isinstance(self.method, type) else None
         name = self.method if isinstance(self.method, str) else "fedtm"
         words = {"rounds": self.rounds, "budget": self.budget, "validation": self.validation}
@@ -224,6 +226,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(column_or_1d(y))
         if len(labels) != len(rows):
             raise ValueError(f"y has {len(labels)} labels for {len(rows)} rows; give one for each")
+        check_present("y", labels, "give its label")
         check_classification_targets(labels)
         return rows, labels
 
@@ -235,9 +238,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         owners = np.asarray(column_or_1d(groups))
         if len(owners) != n_rows:
             raise ValueError(f"groups has {len(owners)} entries for {n_rows} rows; name the client of each row")
-        for row, owner in enumerate(owners.tolist()):
-            if owner is None or owner != owner:  # NaN
-                raise ValueError(f"groups has {owner} in row {row}; name its client or drop the row")
+        check_present("groups", owners, "name its client")
         return owners if owners.dtype.kind != "O" else owners.astype(np.str_)
 
     def _check_known(self, owners: NDArray[Any]) -> None:
@@ -264,6 +265,12 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             shares = (*set_aside(mine, classes[mine], self.validation, rng), mine[:0])
             dealt.append([Examples(bits[share], classes[share]) for share in shares])
         return dealt
+
+
+def check_present(what: str, values: NDArray[Any], remedy: str) -> None:
+    for row, value in enumerate(values.tolist()):
+        if value is None or value != value:  # NaN
+            raise ValueError(f"{what} has {value} in row {row}; {remedy} or drop the row")
 
 
 def count_traffic(row: PlayedRound) -> dict[str, int]:

@@ -15,6 +15,7 @@ from pathlib import Path
 MANY = 20  # files
 LOCK = "lock"
 HOLDER_SECONDS = 2.0  # for whoever has just taken a lock to write down who it is
+RETRY_SECONDS = 0.2
 
 
 class InUse(ValueError):
@@ -98,15 +99,18 @@ def hash_file(path: Path, n_bytes: int | None = None) -> str:
 
 # ---------------------------------------------------------------- one process at a time
 @contextmanager
-def lock(folder: Path, patience_seconds: float = 0.0) -> Iterator[None]:
-    """InUse while another process has the folder. The system lets go of what a process held, however it ended."""
+def lock(folder: Path, patience_seconds: float = RETRY_SECONDS / 2) -> Iterator[None]:
+    """InUse while another process has the folder. The system lets go of what a process held, however it ended.
+
+    One more try by default: somebody may only have looked whether the folder is in use.
+    """
     make_folder(folder)
     path, deadline = folder / LOCK, time.monotonic() + patience_seconds
     with path.open("a", encoding="utf-8") as file:  # "w" would wipe out who holds it
         while not _seize(file.fileno()):
             if time.monotonic() >= deadline:
                 raise InUse(f"{folder} is in use by {_read_holder(path)}.  Wait for it to end, or stop it")
-            time.sleep(0.2)
+            time.sleep(RETRY_SECONDS)
         file.truncate(0)
         command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
         since = datetime.now(UTC).isoformat(timespec="seconds")
@@ -116,6 +120,15 @@ def lock(folder: Path, patience_seconds: float = 0.0) -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
+
+
+def is_in_use(folder: Path) -> bool:
+    """Whether a process has the folder. Where one crashed it is locked for an instant to find out, else only read."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            return bool(file.read(1)) and not _seize(file.fileno(), is_shared=True)  # who lets go wipes out its words
+    except OSError:  # never locked, or not for us to look at
+        return False
 
 
 def _read_holder(path: Path) -> str:
@@ -128,8 +141,8 @@ def _read_holder(path: Path) -> str:
 if sys.platform == "win32":
     import msvcrt
 
-    def _seize(handle: int) -> bool:
-        """Of one byte far behind the words, which nobody else could read otherwise."""
+    def _seize(handle: int, *, is_shared: bool = False) -> bool:
+        """Of one byte far behind the words, which nobody else could read otherwise; it cannot be shared."""
         os.lseek(handle, 1 << 30, os.SEEK_SET)
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
@@ -140,9 +153,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _seize(handle: int) -> bool:
+    def _seize(handle: int, *, is_shared: bool = False) -> bool:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         except OSError as error:  # a file system without locks keeps nobody out

@@ -47,3 +47,20 @@ class MLflow:
 
     def __call__(self, row: Round) -> None:
         self._log(list_numbers(row), step=row.round)
+
+
+class WandB:
+    """History of the run that is active in W&B, or of a new one: that stays here until  wandb sync  sends it off.
+
+    words: of wandb.init, for a new one.
+    """
+
+    def __init__(self, **words: Any) -> None:
+        try:
+            import wandb
+        except ImportError as error:
+            raise ImportError(f'WandB needs {error.name}.  pip install "laconic-fl[loggers]"') from None
+        self._run: Any = wandb.run or wandb.init(**({"project": "laconic", "mode": "offline"} | words))
+
+    def __call__(self, row: Round) -> None:
+        self._run.log(list_numbers(row), step=row.round)

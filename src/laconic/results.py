@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic import records, report
+from laconic.gallery import report as write_page
 from laconic.notebook import show_comparison, show_run, show_table
 from laconic.records import ClientScore, Round, Traffic
 
@@ -127,7 +128,7 @@ class Run:
     def report(self, path: str | Path | None = None) -> Path:
         """Writes the page, into the run's folder unless told otherwise."""
         page = Path(path) if path is not None else self.folder / "report.html"
-        report.write_report([self.folder], page)
+        write_page([self.folder], page)
         return page
 
     def __repr__(self) -> str:
@@ -154,7 +155,7 @@ class Comparison(Sequence[Run]):
     def report(self, path: str | Path | None = None) -> Path:
         """Writes one page of all runs, into their folder unless told otherwise."""
         page = Path(path) if path is not None else self.folder / "report.html"
-        report.write_report([run.folder for run in self.runs], page)
+        write_page([run.folder for run in self.runs], page)
         return page
 
     def __getitem__(self, place: Any) -> Any:

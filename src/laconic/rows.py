@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.data.cells import ENCODING, guess_form
+
 ARRAYS = ("rows", "x", "x_test")  # of an .npz with several, the first of these
 
 
@@ -23,6 +25,9 @@ class NamedRows:
     def __getitem__(self, names: list[str]) -> NDArray[np.float64]:
         return self.values[:, [self.columns.index(name) for name in names]]
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype)
 
@@ -33,7 +38,7 @@ def read_rows(path: Path, features: Sequence[str], *, as_text: bool = False) -> 
         raise FileNotFoundError(f"{path} is not there; give an .npz or a .csv with rows to predict")
     if path.suffix == ".npz":
         return read_npz(path)
-    if path.suffix == ".csv":
+    if path.suffix.lower() in (".csv", ".tsv"):
         return read_texts(path) if as_text else read_csv(path, features)
     if path.suffix == ".parquet":
         return read_parquet(path)
@@ -67,6 +72,9 @@ class TextRows:
     def __init__(self, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         self.columns, self.lines = list(columns), lines
 
+    def __len__(self) -> int:
+        return len(self.lines)
+
     def __getitem__(self, name: str) -> list[str]:
         place = self.columns.index(name)
         return [line[place] for line in self.lines]
@@ -81,11 +89,14 @@ def read_texts(path: Path) -> TextRows:
 
 
 def read_lines(path: Path) -> list[list[str]]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = [line for line in csv.reader(file) if line]
+    form = guess_form(path)
+    with path.open(newline="", encoding=ENCODING) as file:
+        lines = [line for line in csv.reader(file, delimiter=form.separator) if line]
     if not lines:
         raise ValueError(f"{path} is empty; a line for each row was expected")
-    return lines
+    if form.decimal == ".":
+        return lines
+    return [[cell.replace(",", ".") if is_number(cell.replace(",", ".")) else cell for cell in line] for line in lines]
 
 
 def read_csv(path: Path, features: Sequence[str]) -> NDArray[Any] | NamedRows:

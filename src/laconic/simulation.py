@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from laconic.algorithm import Algorithm, Examples, Task, TooFew
+from laconic.device import CPU, restored
 from laconic.fleets import open_fleet
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
 from laconic.fleets.host import Home, Score
@@ -112,6 +113,7 @@ def federate(
     on_disk: bool = False,
     tested: str = "test",
     renews: bool = False,
+    device: str = CPU,
     on_progress: OnProgress = lambda what, done, total: None,
 ) -> Iterator[Federation]:
     """Clients at home on a fleet of that name, until the end of the block. folder: of checkpoints.
@@ -120,8 +122,8 @@ def federate(
     """
     algorithm.check_averaging(conditions.averaging)
     algorithm.check_task(task)
-    home = Home(algorithm, task, source, seed, folder, on_disk, tested, renews)
-    with closing(open_fleet(fleet, home, conditions, on_progress, workers)) as opened:
+    home = Home(algorithm, task, source, seed, folder, on_disk, tested, renews, device)
+    with restored(), closing(open_fleet(fleet, home, conditions, on_progress, workers)) as opened:
         yield Federation(algorithm, task, opened)
 
 

@@ -1,5 +1,7 @@
 """Each source of data, on real files made here."""
 
+import datetime
+import decimal
 import sys
 from pathlib import Path
 
@@ -102,10 +104,153 @@ def test_what_does_not_fit_a_table_is_refused_in_its_words(csv: Path, reading: R
         open_source(str(csv), reading)
 
 
-def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "broken.csv").write_text('a,b\n1,2\n1,2,3\n"')
-    with pytest.raises(ValueError, match=r"broken\.csv cannot be read"):
-        open_source(str(tmp_path / "broken.csv"), Reading(label="a"))
+ROWS = "".join(f"{k},{k % 5},{'no' if k % 3 else 'yes'}\n" for k in range(12))
+
+
+def write(path: Path, text: str | bytes) -> str:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty; names of columns on top"),
+        ("\n\n", "empty; names of columns on top"),
+        ("a,b,y\n", "has no rows"),
+        ("y\nyes\nno\n", "no column beside y to learn from; columns of odd.csv are y"),
+        (f"a,b,y\n{ROWS}1,2,yes,4\n", "row 13 of odd.csv, counted from 1, has 4 cells, 3 were expected"),
+        (f"y,a,b\n{ROWS}yes,1\n", "row 13 of odd.csv, counted from 1, has 2 cells, 3 were expected"),
+        (f"b,y\n{ROWS}", "row 1 of odd.csv, counted from 1, has 3 cells, 2 were expected"),
+        (f'a,b,y\n"p\nq",2,yes\n{ROWS}1,"x,z"\n', "row 14 of odd.csv, counted from 1, has 2 cells"),
+        (f"a,a,y\n{ROWS}", "more than one column called a"),
+        (f"a,b,y\n{ROWS}1,2,\n", "column y holds no value in row 13 of odd.csv"),
+        ("a,b,y\n" + 9 * "1,2,\n", "column y holds no value in row 1 of odd.csv"),
+        ("a,b,y\n" + 9 * "1,2,yes\n", "column y holds yes in every row; there is nothing to tell apart"),
+        (f"a,b,y\n{ROWS}inf,2,yes\n", "column a holds inf in row 13 of odd.csv"),
+        (f"a,b,y\n{ROWS}1e999,2,yes\n", "column a holds inf in row 13 of odd.csv"),
+        ("a,b,y\n" + 6 * '"0,5",1,no\n"1,5",2,yes\n', "column a holds '0,5' in row 1 of odd.csv.*with a point"),
+        ("a,b,y\n" + 6 * "12:00,1,no\n13:30,2,yes\n", "column a holds '12:00' in row 1 .*make numbers of dates"),
+        (
+            "a,b,y\n" + "".join(f"{k},1,{k}\n" for k in range(20)),
+            "a share of 0.25 of each y leaves no row for the test",
+        ),
+        (f"a,größe,y\n{ROWS}".encode("latin-1"), "is not in UTF-8 .byte f6 in line 1.; save it anew"),
+        (f"a,b,y\n{ROWS}".encode() + b"1,gr\xfcn,yes\n", "is not in UTF-8 .byte fc in line 14."),
+        (f"a,b,y\n{ROWS}".encode("utf-16"), "is not in UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_good_table_is_refused_by_row_and_column(
+    text: str | bytes, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        open_source(write(tmp_path / "odd.csv", text), Reading(label="y"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\ufeffa,b,y\n{ROWS}",
+        f"a, b , y\n{ROWS}\n\n",
+        f"a,b,y\n{ROWS}".replace(",", ";"),
+        f"a,b,y\n{ROWS}".replace(",", "\t").replace("\n", "\r\n"),
+        "a;b;y\n" + ROWS.replace(",", ",0;"),
+        f"a,b,y\n{ROWS}".replace("yes", '" yes"'),
+    ],
+    ids=["mark", "spaces", "semicolons", "tabs", "decimal commas", "quotes"],
+)
+def test_files_of_spreadsheets_give_the_same(text: str, tmp_path: Path) -> None:
+    expected = open_source(write(tmp_path / "plain.csv", f"a,b,y\n{ROWS}"), Reading(label="y"))
+    assert same(open_source(write(tmp_path / "other.csv", text), Reading(label="y")), expected)
+
+
+def test_a_column_without_a_name_is_left_out_and_told(tmp_path: Path) -> None:
+    found = open_source(write(tmp_path / "saved.csv", f",b,y\n{ROWS}"), Reading(label="y"))
+    assert found.features == ("b",)
+    assert found.notes == ("columns without a name are left out of saved.csv, by their place: 1",)
+
+
+def test_a_column_that_turns_to_text_late_is_text_from_the_start(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("laconic.data.cells.PIECE", 5)
+    text = "a,b,y\n" + "".join(f"{k % 2}.50,{k},{k % 3}\n" for k in range(12)) + "soon,1,0\n,2,1\n"
+    found = open_source(write(tmp_path / "late.csv", text), Reading(label="y"))
+    assert found.columns[0] == Column("a", ("0.50", "1.50", "soon"), may_lack=True)
+    assert found.notes == ("column a is read as text, for it holds 'soon' in row 13 of late.csv",)
+    with pytest.raises(ValueError, match=r"column b holds inf in row 15 of late\.csv"):
+        open_source(write(tmp_path / "late.csv", text + "0.50,inf,2\n"), Reading(label="y"))
+
+
+def test_pieces_of_a_file_give_the_same_as_all_at_once(csv: Path, monkeypatch) -> None:
+    expected = open_source(str(csv), BY_CLINIC)
+    monkeypatch.setattr("laconic.data.cells.PIECE", 7)
+    assert same(open_source(str(csv), BY_CLINIC), expected)
+
+
+def test_a_test_file_has_the_same_columns_and_some_rows(csv: Path, tmp_path: Path) -> None:
+    for text, words in {"clinic,finding,age\nnorth,ill,3\n": "has no column dose, eyes", "\n": "is empty"}.items():
+        other = write(tmp_path / "later.csv", text)
+        with pytest.raises(ValueError, match=words):
+            open_source(str(csv), Reading(label="finding", group="clinic", test=other))
+
+
+def test_other_kinds_of_files_are_told_what_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"is of kind \.xlsx; \.csv, \.parquet, \.npz or a folder of images"):
+        open_source(write(tmp_path / "table.xlsx", "x"), Reading(label="y"))
+    with pytest.raises(ValueError, match="unknown data set 'nothing'"):
+        open_source("nothing", Reading(label="y"))
+    with pytest.raises(ValueError, match=r"data\.name is empty"):
+        open_source("")
+
+
+# ---------------------------------------------------------------- frames and parquet
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([None, *[datetime.datetime(2024, 1, 1)] * 11], "in row 2 of odd.parquet.*make numbers of dates"),
+        ([datetime.time(1)] * 12, "make numbers of dates"),
+        ([[1, 2]] * 12, "a number or a text was expected"),
+        ([{"p": 1}] * 12, "a number or a text was expected"),
+        ([b"x"] * 12, "numbers or text were expected, alike in all rows"),
+        ([None] * 12, "has no value in any row"),
+    ],
+)
+def test_cells_of_parquet_that_are_no_number_or_text_are_refused(cells, words: str, tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"a": range(12), "c": cells, "y": [0, 1] * 6}), tmp_path / "odd.parquet")
+    with pytest.raises(ValueError, match=f"^column c .*{words}"):
+        open_source(str(tmp_path / "odd.parquet"), Reading(label="y"))
+    with pytest.raises(ValueError, match="cannot be read"):
+        open_source(write(tmp_path / "junk.parquet", "PAR1"), Reading(label="y"))
+
+
+def test_decimals_dictionaries_and_columns_called_by_numbers_are_taken(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({0: [decimal.Decimal(k) / 4 for k in range(12)], 1: ["u", "v"] * 6, "y": [0, 1] * 6})
+    frame[1] = frame[1].astype("category")
+    found = from_memory(frame, Reading(label="y"))
+    assert found.columns == (Column("0"), Column("1", ("u", "v")))
+    assert found.x_train[1, 0] == 0.25
+
+
+def test_frames_with_names_twice_nested_or_not_yet_worked_out_are_refused() -> None:
+    polars = pytest.importorskip("polars")
+    table = {"a": range(12), "b": range(12), "y": [0, 1] * 6}
+    twice = pandas.DataFrame(table).set_axis(["a", "a", "y"], axis=1)
+    with pytest.raises(ValueError, match="more than one column called a"):
+        from_memory(twice, Reading(label="y"))
+    with pytest.raises(ValueError, match=r"LazyFrame came, not worked out yet; give what its collect"):
+        from_memory(polars.LazyFrame(table), Reading(label="y"))
+    with pytest.raises(ValueError, match=r"column b holds \[0.*one number or text was expected"):
+        from_memory(polars.DataFrame(table).with_columns(b=polars.struct("a", "b")), Reading(label="y"))
+
+
+def test_a_folder_called_as_a_known_set_does_not_stand_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert open_source("digits").x_train.shape[1:] == (8, 8)
+    with pytest.raises(ValueError, match="digits has no images"):
+        open_source("./digits")
 
 
 def test_labels_of_known_sets_and_npz_are_not_asked_for() -> None:
@@ -168,6 +313,39 @@ def test_images_that_cannot_be_read_or_differ_are_named(pictures: Path) -> None:
         open_source(str(pictures / "empty"))
 
 
+def test_photographs_stand_upright_and_16_bits_are_brought_to_8(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for label in ("a", "b"):
+        (tmp_path / label).mkdir()
+        for k in range(4):
+            image.fromarray(np.full((2, 3), 1000 * k, np.uint16)).save(tmp_path / label / f"{k}.png")
+    assert {*open_source(str(tmp_path)).x_train.ravel()} == {0, 3, 7}
+    lying = image.fromarray(np.zeros((3, 2), np.uint8))
+    tags = lying.getexif()
+    tags[0x0112] = 6
+    lying.save(tmp_path / "a" / "0.jpg", exif=tags)
+    assert open_source(str(tmp_path)).x_train.shape[1:] == (2, 3)
+
+
+def test_hidden_files_are_passed_over_and_others_told(pictures: Path) -> None:
+    (pictures / "dog" / "._1.png").write_text("a system's own")
+    (pictures / ".trash").mkdir()
+    (pictures / "dog" / "notes.txt").write_text("of a person")
+    (note,) = open_source(str(pictures)).notes
+    assert note.startswith("files left out, for only CLASS/NAME.png and .jpg are read: 1, first ")
+    assert note.endswith("notes.txt")
+
+
+def test_an_image_cut_short_behind_its_head_is_named(pictures: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 10, 3), np.uint8)
+    image.fromarray(pixels).save(pictures / "dog" / "cut.png")
+    whole = (pictures / "dog" / "cut.png").read_bytes()
+    (pictures / "dog" / "cut.png").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"cut\.png is no image that Pillow can read"):
+        open_source(str(pictures))
+
+
 # ---------------------------------------------------------------- hubs
 @pytest.fixture
 def hub_table(csv: Path):
@@ -223,6 +401,30 @@ def test_a_function_in_the_working_folder_gives_data(tmp_path: Path, monkeypatch
         open_source("my_rows:raed")
     with pytest.raises(ValueError, match="rows is a int, a function was expected"):
         open_source("my_rows:rows")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise RuntimeError('no disk')", r"rubbish:read\(\) raised RuntimeError: no disk \(rubbish\.py, line 4\)"),
+        ("return None", "data is a NoneType; give the name or path"),
+        ("return [[1], [1, 2]], [0, 1]", "x is no array, its rows differ in length"),
+        ("return x, np.array(['a', None] * 10, object)", "column y holds no value in row 1"),
+        ("return x, y, np.where(y == 1, np.nan, 1)", "column client holds no value in row 1"),
+        ("return x, np.eye(2)[y]", r"y is of shape \(20, 2\); one value for each row"),
+        ("return x, y[:3]", "rows do not match: x has 20, y has 3"),
+        ("return x * np.nan, y", "x_train holds NaN or infinity in 16 of 16 examples"),
+        ("return {'x_train': x}", "has no y_train, x_test, y_test; there are x_train"),
+    ],
+)
+def test_a_function_that_fails_or_gives_rubbish_is_told(body: str, words: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "rubbish", raising=False)
+    code = "import numpy as np\nx, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2\n"
+    (tmp_path / "rubbish.py").write_text(f"{code}def read():\n    {body}\n")
+    with pytest.raises(ValueError, match=words):
+        open_source("rubbish:read")
 
 
 @pytest.mark.parametrize(

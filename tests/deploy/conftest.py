@@ -18,6 +18,8 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("deployment")
     words = mqtt_nodes.set_all(mqtt_nodes.make_data(folder / "made.npz"))
     with contextlib.closing(mqtt_nodes.Deployment(folder / "d", words)) as deployment:
+        with (deployment.folder / "broker" / "acl").open("a") as rights:
+            rights.write("\nuser wiretap\ntopic read l/#\n")  # for tests that say again what was said
         deployment.start()
         yield deployment
 

@@ -132,6 +132,8 @@ def test_units_restart_for_ever_after_a_while(folder: Path) -> None:
         starts = {"server": "deploy server /opt/laconic/server", "broker": "mosquitto -c mosquitto.conf"}
         assert starts.get(name, f"deploy node /opt/laconic/{name}") in text
     assert len([*folder.glob("*/*.service")]) == 4
+    server = (folder / "server" / "laconic-server.service").read_text()
+    assert "\nReadWritePaths=/opt/laconic/server -/opt/laconic/broker\n" in server  # whose broker it starts
 
 
 def test_shares_of_a_data_set_are_handed_out(tmp_path: Path) -> None:
@@ -342,9 +344,9 @@ def test_a_node_may_make_its_own_key(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_method_whose_messages_the_broker_would_not_let_pass_is_refused(tmp_path: Path) -> None:
-    assert init(tmp_path / "d", *OWN, "--largest", "1kB").returncode == 0
-    assert "\nmax_packet_size 1000\n" in (tmp_path / "d" / "broker" / "mosquitto.conf").read_text()
-    with pytest.raises(ConfigError, match=r"fedtm may send \d+ B at once, the broker takes 1000 B"):
+    assert init(tmp_path / "d", *OWN, "--largest", "10kB").returncode == 0
+    assert "\nmax_packet_size 10000\n" in (tmp_path / "d" / "broker" / "mosquitto.conf").read_text()
+    with pytest.raises(ConfigError, match=r"fedtm may send \d+ B at once, the broker takes 10000 B"):
         begin(tmp_path / "d" / "server", read_config(None), tmp_path / "run", lambda line: None)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from laconic.report.page import build_page
 from laconic.report.run import read_run
+from laconic.report.sockets import list_sockets
 
 pytest.importorskip("paho.mqtt", reason="paho-mqtt is not installed: pip install 'laconic-fl[mqtt]'")
 
@@ -48,10 +49,17 @@ def test_states_ledger_and_records_equal_the_local_fleets_bit_for_bit(
 
 def assert_sockets_are_told(out: Path) -> None:
     """Beside what was coded: a node's messages, and apart what connecting took."""
-    run, done = read_run(out), json.loads((out / "DONE.json").read_text())
+    run, done, n_bytes = read_run(out), json.loads((out / "DONE.json").read_text()), {}
     rows = [json.loads(line) for line in (out / "sockets.jsonl").read_text().splitlines()]
     assert {row["client"] for row in rows} == {*range(N_NODES)}
     for way in ("upload", "download"):
         told = sum(row[f"{way[:-4]}_bytes"] for row in rows)
         assert done[f"{way}_bytes"] < told == done[f"socket_{way}_bytes"]
-    assert "On the sockets of the nodes" in build_page([run])
+        n_bytes[way] = told
+    for by, n_rows in (("client", N_NODES), ("round", N_ROUNDS)):
+        apart = [numbers for _, numbers in list_sockets(run, by)]
+        assert len(apart) >= n_rows
+        assert [sum(sum(numbers[at::2]) for numbers in apart) for at in range(2)] == [*n_bytes.values()]
+    page = build_page([run])
+    assert "On the sockets of the nodes" in page
+    assert "<summary>By client</summary>" in page

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import browse
 from explained import CASES
 
 import laconic
+from browser import browse
 from laconic.explain.page import build_page
 from laconic.explain.text import as_text
 from laconic.explaining import explain_client

@@ -11,6 +11,7 @@ from explained import MACHINES, NETWORKS
 
 import laconic
 from laconic.explain.parts import dissect
+from laconic.exporting import export_model
 from laconic.runs import checkpoint
 from laconic.runs.client_models import read_client, read_examples
 from laconic.runs.config import read_config
@@ -142,6 +143,12 @@ def test_a_clause_under_a_head_fires_where_it_speaks_above_its_middle(runs) -> N
 def test_a_network_is_said_to_have_no_rules(case, runs) -> None:
     with pytest.raises(ValueError, match=r"has no rules: a neural network .* --row N"):
         read_client(runs[case], 0).rules()
+
+
+def test_rules_of_a_model_without_clauses_are_not_written(runs, tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"no clauses, so there are no rules and nothing was written"):
+        export_model(read_client(runs["seedhead"], 0), "rules", tmp_path / "rules.txt")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

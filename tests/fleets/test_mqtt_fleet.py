@@ -16,6 +16,8 @@ from laconic.fleets.frames import (
     END,
     EVALUATE,
     FIRST_STEP,
+    SKETCH,
+    STEP,
     Answer,
     Head,
     Outcome,
@@ -87,7 +89,7 @@ class LoopLink:
                 reply = write_reply(*perform(node, request, stage, sends_notes=self.sends_notes))
         except (ValueError, WireError) as error:
             outcome, reply = Outcome.REFUSED, str(error).encode()
-        return Answer(head.run, head.attempt, head.round, head.call, outcome, Sent(60, 70), reply).write()
+        return Answer(*head.place, outcome, Sent(60, 70), reply).write()
 
 
 @pytest.fixture
@@ -106,7 +108,8 @@ def open_mqtt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         home = Home(method, TASK, make_source(), SEED)
         link = LoopLink(home, tmp_path / folder, sends_notes=sends_notes)
         open_fleet.said = []
-        post = Post(link, link.board, RUN, attempt, lambda: [(BEGIN, b"settings")], wait, 0.0, open_fleet.said.append)
+        described, say = [(BEGIN, b"settings")], open_fleet.said.append
+        post = Post(link, link.board, RUN, attempt, lambda: described, wait, 0.0, say, most_bytes=5000)
         return MqttFleet(home, Conditions(lost_replies=lost_replies), lambda what, done, total: None, post)
 
     return open_fleet
@@ -144,7 +147,7 @@ def test_same_states_ledger_and_scores_as_on_the_local_fleet(
 def test_a_frame_is_twelve_bytes_or_less_beside_the_payload() -> None:
     for number, call in ((1, 1), (127, 3), (16_000, 12)):
         head = Head(RUN, FIRST_STEP + 3 * 9, 3, number, call, 1)
-        answer = Answer(RUN, 3, number, call, Outcome.DONE, Sent(137, 9_000), b"")
+        answer = Answer(RUN, 3, number, call, STEP, Outcome.DONE, Sent(137, 9_000), b"")
         assert len(head.write()) <= 12
         assert len(answer.write()) <= 12
         assert Head.read(head.write() + b"body") == (head, b"body")
@@ -188,15 +191,63 @@ def test_answers_that_come_twice_or_late_change_nothing_and_are_named(open_mqtt)
     server, records = play_rounds(fleet, 0, 2)
     assert freeze({"server": server}) == freeze({"server": undisturbed[0]})
     assert [row[:2] for row in records] == [row[:2] for row in undisturbed[1]]
-    assert any("answers round" in line and "again; left aside" in line for line in open_mqtt.said)
+    assert any("answers round" in line and "which nobody waits for; left aside" in line for line in open_mqtt.said)
     assert not fleet.refused
+
+
+def test_an_answer_to_another_kind_of_request_of_the_same_round_is_left_aside() -> None:
+    """A sketch and a test are asked for in round 0, both as call 0."""
+    sketch, test = (Head(RUN, kind, 1, 0, 0, 1) for kind in (SKETCH, EVALUATE))
+    late = Answer.read(Answer(*sketch.place, Outcome.DONE, Sent(), b"").write())
+    assert late.is_to(sketch)
+    assert not late.is_to(test)
+
+
+def test_answers_of_another_run_or_an_older_start_are_named_as_such_and_not_without_end(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method, attempt=2)
+
+    def meddle(client: int, head: Head, answer: bytes) -> list[bytes]:
+        other, older = head._replace(run=0xCD34), head._replace(attempt=1)
+        strays = [Answer(*stray.place, Outcome.DONE, Sent(), b"lie").write() for stray in (other, older)]
+        return [*strays * 20, answer] if client == 1 else [answer]
+
+    fleet.post.link.meddle = meddle
+    assert len(fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))) == N_CLIENTS
+    said = [line for line in open_mqtt.said if "client 1 answers" in line]
+    assert "answers round 0, call 1 of run cd34, and this is ab12, which nobody waits for; left aside" in said[0]
+    assert "answers round 0, call 1 of start 1 of the server, and this is start 2, which" in said[1]
+    assert len(said) == 20
+    assert said[-1].endswith("no more is said of such")
+
+
+def test_what_a_socket_took_counts_once_though_its_answer_comes_twice(open_mqtt) -> None:
+    method, rows = MeanLabel(), []
+    fleet = open_mqtt(method)
+    object.__setattr__(fleet.post, "weighed", lambda number, client, answer: rows.append(client))
+    fleet.post.link.meddle = lambda client, head, answer: [answer, answer]
+    fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    fleet.begin(1)
+    fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+    assert sorted(rows) == sorted([*fleet.everyone] * 2)
+
+
+def test_what_comes_while_no_run_is_under_way_is_not_kept() -> None:
+    board = Board(N_CLIENTS)
+    for _ in range(3):
+        board.hear("l/002/r", bytes(1000))
+    board.hear("l/001/s", HERE)
+    assert board.empty() == {2}
+    assert board.events.empty()
+    assert board.here == {1}
 
 
 LIES = {
     "in the midst of a number": b"\xab\x12\xff",
     "its outcome is 7f": b"\xab\x12\x01\x00\x01\x7f\x00\x00",
-    "the node says: no": Answer(RUN, 1, 0, 1, Outcome.REFUSED, Sent(), b"no").write(),
-    "the node says: <not here>": Answer(RUN, 1, 0, 1, Outcome.UNFIT, Sent(), b"<not here>").write(),
+    "the node says: no": Answer(RUN, 1, 0, 1, STEP, Outcome.REFUSED, Sent(), b"no").write(),
+    "the node says: <not here>": Answer(RUN, 1, 0, 1, STEP, Outcome.UNFIT, Sent(), b"<not here>").write(),
+    "5001 bytes came, no answer in this run has more than 5000": bytes(5001),
 }
 
 
@@ -214,12 +265,24 @@ def test_an_answer_that_is_unsound_or_a_refusal_is_named_and_the_others_count(wo
 def test_a_run_that_nobody_can_take_part_in_ends_with_what_they_say(open_mqtt) -> None:
     method = MeanLabel()
     fleet = open_mqtt(method)
-    unfit = Answer(RUN, 1, 0, 1, Outcome.UNFIT, Sent(), b"x_train has shape (3, 2)").write()
+    unfit = Answer(RUN, 1, 0, 1, STEP, Outcome.UNFIT, Sent(), b"x_train has shape (3, 2)").write()
     fleet.post.link.meddle = lambda client, head, answer: [unfit]
     with pytest.raises(
         ValueError, match=r"none of the 4 nodes that answered can take part: client 0: x_train has shape"
     ):
         fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))
+
+
+def test_a_run_goes_on_for_those_who_can_though_only_others_are_asked(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+
+    def meddle(client: int, head: Head, answer: bytes) -> list[bytes]:
+        return [answer if client == 0 else Answer(*head.place, Outcome.UNFIT, Sent(), b"no examples").write()]
+
+    fleet.post.link.meddle = meddle
+    assert not fleet.ask(method.tell, dict.fromkeys([1, 2, 3], EMPTY), at_least=0)
+    assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0]
 
 
 def test_who_has_left_is_not_waited_for_and_is_asked_again_at_its_birth(open_mqtt) -> None:
@@ -228,6 +291,7 @@ def test_who_has_left_is_not_waited_for_and_is_asked_again_at_its_birth(open_mqt
     link = fleet.post.link
     link.board.hear("l/002/s", GONE)
     assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0, 1, 3]
+    assert [*fleet.ledger.totals("client", direction="down")] == [(0,), (1,), (3,)]  # what never left costs nothing
     assert "no reply from clients 2" in open_mqtt.said[-1]
     fleet.begin(1)
     assert fleet.sampled == [0, 1, 3]

@@ -29,6 +29,14 @@ participation = 1.0
 lost_replies = 0.0
 state = "memory"
 """
+SPLIT = {"n_shared": "shared", "n_private": "private", "n_shared_by_paper": "by the paper"}
+PANELS = [  # what a method with a split declares
+    {"kind": "models", "title": "Two models", "notes": {"private_accuracy": "private", "shared_accuracy": "shared"}},
+    {"kind": "lines", "title": "Shared and private", "notes": SPLIT, "text": "How much.", "axis": "clauses"},
+    {"kind": "lines", "title": "Shared and private", "notes": {"similarity": "similarity"}, "axis": "similarity"},
+    {"kind": "clients", "title": "Donors", "notes": {"donor_1": "first"}},
+    {"kind": "budget", "title": "", "notes": {"n_shared": "Clauses shared", "n_shared_by_paper": "by the paper"}},
+]
 FIELDS = {  # (step, direction) -> field -> (packed bytes, share sent, share by entropy, paper's bits)
     ("train", "down"): {"weights": (120, 0.7, 0.68, 3200), "states": (900, 0.3, 0.28, 9000)},
     ("train", "up"): {"weights": (120, 0.75, 0.7, 3200), "states": (900, 0.33, 0.31, 9000), "accuracy": (8, 1, 1, 0)},
@@ -53,11 +61,14 @@ def write_run(
     gossip=False,
     splits=False,
     own=False,
+    names=(),
+    n_fields=0,
 ):
     """level is the accuracy it tends to; the partition is that of the seed unless partition_seed says otherwise.
 
     own: its examples are its nodes', who alone know them.
-    splits: its clients have a private and a shared model, of whose split it notes all a method may, under a budget.
+    splits: its clients have a private and a shared model, of whose split it notes and declares all a method may, under
+    a budget. names: of its clients. n_fields: so many more in each message, of a byte each.
     """
     folder.mkdir(parents=True)
     rng = np.random.default_rng([seed, len(method)])
@@ -78,15 +89,21 @@ def write_run(
         started="2026-11-15T22:48:00",
     )
     parts = write_partition(
-        folder, clients, classes, seed if partition_seed is None else partition_seed, drift=drift, own=own
+        folder, clients, classes, seed if partition_seed is None else partition_seed, drift=drift, own=own, names=names
     )
+    if splits:
+        write_json(folder / "panels.json", panels=PANELS)
     n_test = [sum(part["test"]) for part in parts]
 
     metrics, scores, traffic, times = [], [], [], []
     silent = method == "local-tm"
     taste = rng.normal(0, 0.05, clients)  # how far a client is from the mean
     for number in range(rounds + 1):
-        rows = [] if silent else make_traffic(number, clients, bytes_scale * (0.97**number), rng, gossip=gossip)
+        rows = (
+            []
+            if silent
+            else make_traffic(number, clients, bytes_scale * (0.97**number), rng, gossip=gossip, n_fields=n_fields)
+        )
         traffic += rows
         evaluated = []
         for client in range(clients):
@@ -131,6 +148,7 @@ def write_run(
             spent = [sum(r["sent_bytes"] for r in rows if r["client"] == client) for client in range(clients)]
             metrics[-1] |= {"busiest_bytes": max(spent), "budget_bytes": 2_000_000}
             if number:
+                metrics[-1]["notes"]["donor_1"] = (number + seed) % clients
                 split = {"n_shared": 20 + number, "n_private": 80 - number, "n_shared_by_paper": 20, "similarity": 0.4}
                 metrics[-1]["notes"] |= split
             else:
@@ -153,7 +171,7 @@ def write_json(path, **content):
     path.write_text(json.dumps({"schema": 1, **content}))
 
 
-def write_partition(folder, clients, classes, seed, *, drift, own):
+def write_partition(folder, clients, classes, seed, *, drift, own, names):
     rng = np.random.default_rng(seed)
 
     def divide():
@@ -169,6 +187,8 @@ def write_partition(folder, clients, classes, seed, *, drift, own):
         ]
 
     parts = divide()
+    for part, name in zip(parts, names, strict=False):
+        part["name"] = name
     known = [{"client": part["client"], "train": None, "val": None, "test": None} for part in parts] if own else parts
     write_json(
         folder / "partition.json",
@@ -180,7 +200,7 @@ def write_partition(folder, clients, classes, seed, *, drift, own):
     return parts
 
 
-def make_traffic(number, clients, scale, rng, *, gossip):
+def make_traffic(number, clients, scale, rng, *, gossip, n_fields):
     rows = []
     for client in range(clients):
         for (step, direction), fields in FIELDS.items():
@@ -201,6 +221,9 @@ def make_traffic(number, clients, scale, rng, *, gossip):
                         "paper_bits": bits * scale,
                     }
                 )
+            for k in range(n_fields):
+                one = {"sent_bytes": 1, "packed_bytes": 1, "entropy_bytes": 1.0, "paper_bits": 8.0}
+                rows.append(way | {"field": f"extra_{k}"} | one)
             counts = {"sent_bytes": 9, "packed_bytes": 0, "entropy_bytes": 0.0, "paper_bits": 0.0}
             rows.append(way | {"field": "(envelope)"} | counts)
     return rows

@@ -1,12 +1,13 @@
 import html
 import json
 import re
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
-from browser import browse
-from made_runs import write_run
+from made_runs import write_json, write_run
 
+from browser import browse, open_browser
 from laconic.report import format_bytes, read_run, write_report
 from laconic.report.tables import format_percent
 
@@ -26,6 +27,16 @@ def write_several(tmp_path):
         for seed in (0, 1)
         for method, level in (("fedtm", 0.93), ("tpfl", 0.97), ("local-tm", 0.85))
     ]
+
+
+@contextmanager
+def open_tab(page, folder, *, width=1200, is_dark=False):
+    with open_browser(folder) as tab:
+        tab.resize(width)
+        tab.set_look(is_dark=is_dark)
+        tab.open(page.as_uri())
+        tab.wait("document.documentElement.dataset.ready === 'yes'")
+        yield tab
 
 
 def embedded(text):
@@ -56,7 +67,8 @@ def test_its_numbers_are_those_of_the_records(tmp_path):
         assert f"<td>{format_percent(line['accuracy_mean'], 2)}" in text
         assert f"<td>{format_bytes(sent)}" in text
     (row,) = figures["clients"]["views"][0]["rows"]
-    assert row["dots"] == [[s.client, s.accuracy, s.n_correct, s.n_test] for s in run.scores]
+    for dot, score in zip(row["dots"], run.scores, strict=True):
+        assert dot == [score.client, pytest.approx(score.accuracy, rel=1e-5), score.n_correct, score.n_test]
     assert figures["labels"]["views"][0]["values"] == [holding.train for holding in run.partition.clients]
     paper, packed, coded, entropy = (
         sum(part["value"] for part in bar["segments"]) for bar in figures["stages"]["views"][0]["rows"]
@@ -77,9 +89,12 @@ def test_a_band_spans_the_seeds_and_gains_are_over_the_same_clients_alone(tmp_pa
     assert fedtm["has_band"]
     assert fedtm["points"][-1][2:] == pytest.approx([sum(ends) / 2, min(ends), max(ends)])
     gains = figures["clients"]["views"][1]["rows"]
-    assert [row["label"] for row in gains] == ["fedtm · seed 0", "fedtm · seed 1", "tpfl · seed 0", "tpfl · seed 1"]
+    assert [row["label"] for row in gains] == ["fedtm", "tpfl"]
     before, after = (runs[name].scores[3].accuracy for name in ("local-tm1", "fedtm1"))
-    assert gains[1]["dots"][3][1] == pytest.approx(after - before)
+    _, gain, _, _, seed = gains[0]["dots"][6 + 3]
+    assert (gain, seed) == (pytest.approx(after - before, rel=1e-4), 1)
+    for name in ("bytes", "seconds"):
+        assert all(series["has_band"] for series in figures[name]["views"][0]["series"])
 
 
 def test_no_gain_is_shown_over_other_clients(tmp_path):
@@ -109,13 +124,14 @@ def test_of_data_that_nodes_brought_the_page_claims_nothing(tmp_path):
     run = write_run(tmp_path / "run", own=True, method="fedproto")
     matrix = {"round": 4, "name": "head_norm", "down": "client", "across": "class", "rows": [0, 1]}
     (run / "matrices.jsonl").write_text(json.dumps(matrix | {"values": [[1.0, 2.0, 3.0]] * 2}) + "\n")
+    write_json(run / "panels.json", panels=[{"kind": "labels", "title": "Heads", "notes": {"head_norm": "lengths"}}])
     text = report(tmp_path, run).read_text()
     assert "<h1>fedproto on the nodes’ own data</h1>" in text
     assert not re.search("digits|dirichlet|alpha 0.1", text.partition("<script")[0])
     assert f"<tr><td>0<td data-v=-1>–<td data-v=36>36<td data-v={read_run(run).scores[0].accuracy:.6g}>" in text
     figures = embedded(text)
     assert "labels" not in figures
-    assert [view["label"] for view in figures["heads"]["views"]] == ["fedproto, round 4"]
+    assert [view["label"] for view in figures["panel-heads"]["views"]] == ["fedproto, round 4"]
     assert "<td>fedproto<td>–<td>2" in text.replace(" class=w", "")
 
 
@@ -169,16 +185,26 @@ def test_a_failed_write_leaves_the_old_report(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_five_hundred_clients_stay_small(tmp_path):
+@pytest.mark.parametrize(("n_clients", "most_bytes"), [(500, 1_500_000), (1000, 2_500_000)])
+def test_hundreds_of_clients_stay_small_and_in_pages(tmp_path, n_clients, most_bytes):
     folders = [
-        write_run(tmp_path / method, method=method, clients=500, rounds=3, classes=10, bytes_scale=scale, splits=True)
-        for method, scale in (("fedtm", 1), ("tpfl", 0.5), ("local-tm", 1))
+        write_run(tmp_path / m, method=m, clients=n_clients, rounds=2, classes=10, bytes_scale=scale, splits=True)
+        for m, scale in (("fedtm", 1), ("tpfl", 0.5), ("local-tm", 1))
     ]
     page = report(tmp_path, *folders)
-    assert page.stat().st_size < 1_500_000
-    document = browse(page, tmp_path, "--window-size=1400,900", "--dump-dom")
-    assert 'data-ready="yes"' in root_of(document)
-    assert 'data-overflow="no"' in root_of(document)
+    assert page.stat().st_size < most_bytes
+    with open_tab(page, tmp_path) as tab:
+        assert tab.get("root.dataset.overflow") == "no"
+        assert tab.get("document.querySelectorAll('svg *').length") < 8000
+        shown = "[...document.querySelector('.sortable').tBodies[0].rows].filter((row) => !row.hidden).length"
+        told = "document.querySelector('.pager [role=status]').textContent"
+        assert (tab.get(shown), tab.get(told)) == (50, f"1 to 50 of {n_clients}")
+        tab.click(".pager button:last-child")
+        assert tab.get(told) == f"51 to 100 of {n_clients}"
+        tab.click(".pager input")
+        tab.call("Input.insertText", text=str(n_clients - 1))
+        assert (tab.get(shown), tab.get(told)) == (1, "1 to 1 of 1")
+        assert not tab.errors
 
 
 def test_a_browser_draws_every_figure(tmp_path):
@@ -188,8 +214,17 @@ def test_a_browser_draws_every_figure(tmp_path):
     assert 'data-ready="yes"' in root_of(document)
     assert "data-error" not in root_of(document)
     names = re.findall(r'data-figure="([^"]+)"', document)
-    before, after = ["accuracy", "clients", "gain", "models", "split", "pairs"], ["stages", "fields", "bytes"]
-    assert names[:12] == [*before, "labels", *after, "budget", "seconds"]
+    before = [
+        "accuracy",
+        "clients",
+        "fairness",
+        "gain",
+        "panel-two-models",
+        "panel-shared-and-private",
+        "pairs",
+        "labels",
+    ]
+    assert names[:14] == [*before, "stages", "fields", "bytes", "budget", "links", "seconds"]
     for name in names:
         figure = document.split(f'data-figure="{name}"')[1].split("</figure>")[0]
         svg = re.search(r'<div class="plot".*?</svg>', figure, re.DOTALL)[0]
@@ -239,7 +274,9 @@ def test_every_view_draws_and_every_column_sorts(tmp_path):
 
 
 def test_names_from_the_records_cannot_become_code(tmp_path):
-    folder = write_run(tmp_path / "run", data=ATTACK)
+    folder = write_run(tmp_path / "run", data=ATTACK, names=[ATTACK] * 6, splits=True)
+    panels = folder / "panels.json"
+    panels.write_text(panels.read_text().replace('"Donors"', json.dumps(ATTACK)))
     for name, word in (("traffic", "weights"), ("metrics", "loss"), ("clients", "share_kept")):
         path = folder / f"{name}.jsonl"
         path.write_text(path.read_text().replace(f'"{word}"', json.dumps(ATTACK)))
@@ -271,3 +308,132 @@ def test_nothing_is_wider_than_the_window(tmp_path, width):
     assert f'data-width="{width}"' in root
     assert 'data-overflow="no"' in root
     assert shot.stat().st_size > 10_000
+
+
+# ---------------------------------------------------------------- what bit its first readers
+def test_of_a_natural_partition_the_page_names_the_column_and_no_alpha(tmp_path):
+    run = write_run(tmp_path / "run")
+    config = run / "config.toml"
+    config.write_text(config.read_text().replace('"dirichlet"', '"natural"\ngroup = "clinic"'))
+    head = report(tmp_path, run).read_text().partition("<main>")[0]
+    assert "6 clients · partition natural by clinic · 1 run" in head
+    assert "alpha" not in head
+
+
+def test_a_warning_says_whom_it_holds_for_in_few_words(tmp_path):
+    folders = write_several(tmp_path)
+    edit_scores(folders)
+    assert "<li>Small test sets: 1 of 6" in report(tmp_path, *folders).read_text()  # all of them, so none by name
+    methods = ("fedtm", "tpfl", "fedavg", "local-tm")
+    more = [write_run(tmp_path / "more" / f"{m}{s}", method=m, seed=s) for s in (0, 1) for m in methods]
+    edit_scores([folder for folder in more if folder.name.endswith("1")])
+    assert "<li>seed 1: Small test sets" in report(tmp_path, *more).read_text()
+    edit_scores([tmp_path / "more" / "fedtm0"])
+    assert "<li>seed 1, fedtm · seed 0: Small test sets" in report(tmp_path, *more).read_text()
+
+
+def edit_scores(folders):
+    """Their last client has few test examples."""
+    for folder in folders:
+        path = folder / "clients.jsonl"
+        *others, last = path.read_text().splitlines()
+        short = json.loads(last) | {"n_test": 7, "n_correct": 7, "accuracy": 1.0}
+        path.write_text("\n".join([*others, json.dumps(short)]) + "\n")
+
+
+def test_what_is_said_of_bytes_begins_with_a_method_that_sent_some(tmp_path):
+    alone, run = write_run(tmp_path / "alone", method="local-tm"), write_run(tmp_path / "run")
+    figures = embedded(report(tmp_path, alone, run).read_text())
+    assert [view["label"] for view in figures["fields"]["views"]] == ["fedtm"]
+    assert [view["label"] for view in figures["stages"]["views"]] == ["fedtm"]
+    assert [series["label"] for series in figures["bytes"]["views"][0]["series"]] == ["fedtm"]
+
+
+def test_the_set_up_does_not_squeeze_the_rounds(tmp_path):
+    folder = write_run(tmp_path / "run")
+    path = folder / "metrics.jsonl"
+    first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | {"download_bytes": 10**9}), *others]) + "\n")
+    text = report(tmp_path, folder).read_text()
+    both = embedded(text)["bytes"]["views"][0]
+    assert [point[0] for point in both["series"][0]["points"]] == [1, 2, 3, 4]
+    assert not both["y"]["log"]
+    assert "in the table alone: fedtm 1.00 GB" in text
+    assert "<td>0<td>1.00 GB" in text
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_the_page_answers_to_pointer_buttons_and_keys(tmp_path, width):
+    names = ["north", "south", "east", "west", "centre", "harbour"]
+    runs = [
+        write_run(tmp_path / f"{m}{s}", method=m, seed=s, names=names, splits=m == "cs-pfedtm", n_fields=10)
+        for m in ("local-tm", "fedtm", "cs-pfedtm")
+        for s in (0, 1, 2)
+    ]
+    page = report(tmp_path, *runs)
+    tip = "document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText"
+    with open_tab(page, tmp_path, width=width, is_dark=width == 400) as tab:
+        assert tab.get("[innerWidth, root.dataset.overflow]") == [width, "no"]
+        # no label of an axis is cut off at either side
+        cut = """[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
+          const frame = svg.getBoundingClientRect();
+          return [...svg.querySelectorAll('text.tick, text.label')].filter((text) => {
+            const box = text.getBoundingClientRect();
+            return box.left < frame.left - 1 || box.right > frame.right + 1;
+          }).map((text) => text.textContent);
+        })"""
+        assert tab.get(cut) == []
+        # one entry of the legend for each method, however many seeds
+        entries = "[...document.querySelectorAll('[data-figure=accuracy] .legend li')].map((item) => item.textContent)"
+        assert tab.get(entries) == ["local-tm (sends nothing)", "fedtm", "cs-pfedtm"]
+        # a client is known by its name, and its seed
+        tab.hover("[data-figure=clients] path.dot")
+        assert re.search(r"client (north|south|east|west|centre|harbour), seed [012]", tab.get(tip))
+        # another view, by its button
+        label = "document.querySelector('[data-figure=accuracy] .plot text.label.end').textContent"
+        assert tab.get(label) == "bytes so far, all clients, both"
+        tab.click("[data-figure=accuracy] .views label:last-of-type span")
+        assert tab.get(label) == "round"
+        # from value to value by keys, with the pointer out of the way of what scrolls by
+        tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+        tab.get("document.querySelector('[data-figure=fairness] .plot svg').focus()")
+        tab.press("ArrowLeft")
+        said = tab.get(tip)
+        assert "clients below:" in said
+        tab.press("ArrowLeft")
+        assert tab.get(tip) not in ("", said)
+        tab.press("Escape")
+        assert tab.get(tip) == ""
+        # fields that share a colour differ in their stripes
+        looks = """[...document.querySelectorAll('[data-figure=fields] .legend svg')].map((key) =>
+          key.querySelector('rect').getAttribute('fill') + (key.querySelector('path')?.getAttribute('d') ?? ''))"""
+        drawn = tab.get(looks)
+        assert len(drawn) == len(set(drawn)) == 14
+        # a table sorts by its column
+        tab.click(".sortable th:nth-child(4) button")
+        values = "[...document.querySelector('.sortable').tBodies[0].rows].map((row) => Number(row.cells[3].dataset.v))"
+        shares = tab.get(values)
+        assert shares == sorted(shares)
+        wide = """[...document.querySelectorAll('[data-figure=clients] .scroll')].filter((box) => {
+          box.closest('details').open = true;
+          return box.scrollWidth > box.clientWidth;
+        }).length"""
+        if width == 1200:
+            assert tab.get(wide) == 0
+        assert not tab.errors
+
+
+def test_the_page_is_dark_where_the_reader_wants_it(tmp_path):
+    page, paper = report(tmp_path, write_run(tmp_path / "run")), "getComputedStyle(document.body).backgroundColor"
+    seen = []
+    for is_dark in (False, True):
+        with open_tab(page, tmp_path, is_dark=is_dark) as tab:
+            seen.append(tab.get(paper))
+    assert seen == ["rgb(251, 251, 249)", "rgb(20, 22, 26)"]
+
+
+def test_one_round_has_an_axis_of_one_round(tmp_path):
+    page = report(tmp_path, write_run(tmp_path / "run", rounds=1))
+    ticks = "[...document.querySelectorAll('[data-figure=seconds] .plot text.tick.middle')].map((t) => t.textContent)"
+    with open_tab(page, tmp_path) as tab:
+        assert tab.get(ticks) == ["1"]

@@ -8,14 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from laconic import files
 from laconic.conformance import read_all
-from laconic.files import InUse, lock
+from laconic.files import InUse, is_in_use, lock
 from laconic.runs.config import read_config
 from laconic.runs.run import resume, run
 
@@ -181,6 +183,41 @@ def test_whoever_waits_gets_the_lock_of_a_killed_process(tmp_path: Path) -> None
         with lock(tmp_path, 10):
             assert f"process {os.getpid()} " in (tmp_path / "lock").read_text()
     assert (tmp_path / "lock").read_text() == ""
+
+
+def test_whether_a_folder_is_in_use_is_seen_without_a_trace_even_where_the_holder_was_killed(tmp_path: Path) -> None:
+    assert not is_in_use(tmp_path)
+    code = (
+        f"from laconic.files import *; l = lock(Path({str(tmp_path)!r})); l.__enter__(); print(1, flush=True); input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, text=True) as holder:
+        assert holder.stdout.readline()
+        words = (tmp_path / "lock").read_text()
+        assert is_in_use(tmp_path)
+        holder.kill()
+        holder.wait()
+        assert not is_in_use(tmp_path)  # though its words are still there
+        assert (tmp_path / "lock").read_text() == words
+    with lock(tmp_path):
+        assert is_in_use(tmp_path)
+    assert not is_in_use(tmp_path)
+
+
+def test_who_only_looks_whether_a_folder_is_in_use_keeps_nobody_out(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("process 1 on here since yesterday: laconic run\n")
+    is_over = threading.Event()
+
+    def look() -> None:
+        while not is_over.is_set():
+            is_in_use(tmp_path)
+
+    with ThreadPoolExecutor() as pool:
+        pool.submit(look)
+        for _ in range(50):
+            with lock(tmp_path):
+                pass
+            (tmp_path / "lock").write_text("process 1 on here since yesterday: laconic run\n")
+        is_over.set()
 
 
 def test_a_start_cut_short_does_not_take_the_folder_with_it(tmp_path: Path) -> None:

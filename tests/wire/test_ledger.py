@@ -57,6 +57,22 @@ def test_totals_come_by_any_keys_and_in_order():
         ledger.total(clint=3)
 
 
+def test_what_never_left_is_struck_and_what_went_before_stays():
+    ledger, encoded = Ledger(), encode_detailed(UPDATE)
+    ledger.record(Hop(1, "install", "down", 2), UPDATE, encoded)
+    start = len(ledger)
+    for hop in (
+        Hop(1, "tell", "down", 2),
+        Hop(1, "tell", "down", 3),
+        Hop(1, "tell", "peer", 2, 3),
+        Hop(1, "tell", "up", 2),
+    ):
+        ledger.record(hop, UPDATE, encoded)
+    ledger.strike({2}, start)
+    ways = [("install", "down", 2, None), ("tell", "down", 3, None), ("tell", "peer", 2, 3), ("tell", "up", 2, None)]
+    assert [*ledger.totals("step", "direction", "client", "peer")] == ways
+
+
 def test_papers_count_by_their_own_rules():
     ledger = filled()
 

@@ -71,6 +71,13 @@ def load(name: str, folder: Path | None = None, *, download: bool = False) -> Da
     return from_arrays(name, arrays, known.booleanize)
 
 
+def find_name(name: str) -> None:
+    """Refuses a name that `load` would not know either, in its words."""
+    folder, base = data_folder(None), name.rpartition("@")[0] or name
+    if not (folder / f"{base}.npz").is_file():
+        find(base, folder)
+
+
 def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = "") -> Dataset:
     """Of x_train, y_train, x_test, y_test and optionally COLUMN_train, COLUMN_test (groups), classes and features.
 
@@ -80,6 +87,8 @@ def from_arrays(name: str, arrays: Mapping[str, ArrayLike], booleanize: str = ""
     if lacking := [key for key in ARRAYS if key not in found]:
         raise ValueError(f"{name} has no {', '.join(lacking)}; there are {', '.join(sorted(found)) or 'no arrays'}")
     tabular = _read_columns(name, found)
+    if tabular and found["x_train"].shape[1:] != (len(tabular),):
+        raise ValueError(f"{name}: columns are {len(tabular)}, x_train is of shape {found['x_train'].shape}")
     for split in ("train", "test"):
         _check_examples(name, f"x_{split}", found[f"x_{split}"], tabular)
     x_train, x_test = found["x_train"], found["x_test"]
@@ -156,8 +165,11 @@ def _check_column(name: str, key: str, arrays: Mapping[str, NDArray[Any]], n_exa
         )
     if values.dtype.kind not in "biufUS":
         raise ValueError(f"{name}: {key} is of dtype {values.dtype}; give integers or text")
-    if values.dtype.kind == "f" and not (np.isfinite(values).all() and np.array_equal(values, np.rint(values))):
-        raise ValueError(f"{name}: {key} is not whole numbers; give integers or text")
+    is_large = values.dtype.kind == "u" and values.max(initial=0) > np.iinfo(np.int64).max
+    if is_large or (
+        values.dtype.kind == "f" and not (np.isfinite(values).all() and np.array_equal(values, np.rint(values)))
+    ):
+        raise ValueError(f"{name}: {key} is not whole numbers; give integers of 64 bits or text")
 
 
 def _number_labels(

@@ -9,23 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.columns import Origin, fit_column, read_cells
+from laconic.columns import Origin, by_text, fit_column, read_cells
 from laconic.data.datasets import Dataset, from_arrays, write_columns
-from laconic.data.reading import Reading, pick_test
+from laconic.data.reading import Reading, pick_some
 
 Parts = Sequence[tuple[Any, Origin]]  # a table, and a second one if the test has its own
 
 
 def from_frames(name: str, parts: Parts, reading: Reading) -> Dataset:
+    parts = [(by_text(frame, origin), origin) for frame, origin in parts]
     for frame, origin in parts:
         check_names(list(frame.columns), reading, origin)
     label, group = reading.label, reading.group
+    features = reading.features or tuple(each for each in parts[0][0].columns if each not in (label, group))
+    for frame, origin in parts[1:]:
+        if lacking := [name for name in features if name not in frame.columns]:
+            raise ValueError(f"{origin.name} has no column {', '.join(lacking)}, which {parts[0][1].name} has")
     names = {"y": read_names(label, parts)} | ({group: read_names(group, parts)} if group else {})
+    if len(np.unique(names["y"])) < 2:
+        raise ValueError(f"column {label} holds {names['y'][0]} in every row; there is nothing to tell apart")
     if len(parts) > 1:
         is_test = np.repeat([False, True], [len(frame) for frame, _ in parts])
     else:
-        is_test = pick_test(names[group or "y"], reading.share)
-    features = reading.features or tuple(each for each in parts[0][0].columns if each not in (label, group))
+        is_test = pick_some(names[group or "y"], reading.share, group or label)
     arrays, notes = read_features(parts, features, is_test)
     for key, column in names.items():
         arrays |= {f"{key}_train": column[~is_test], f"{key}_test": column[is_test]}
@@ -67,22 +73,23 @@ def check_names(columns: Sequence[str], reading: Reading, origin: Origin) -> Non
     if reading.label == reading.group or {reading.label, reading.group} & {*reading.features}:
         raise ValueError("data.label, data.group and data.features must be different columns")
     if not {*columns} - {reading.label, reading.group}:
-        raise ValueError(f"there is no column beside {reading.label} and {reading.group} to learn from; {there}")
+        named = " and ".join(filter(None, [reading.label, reading.group]))
+        raise ValueError(f"there is no column beside {named} to learn from; {there}")
 
 
 def read_names(column: str, parts: Parts) -> NDArray[Any]:
     """[row] whole numbers or text, one in each."""
-    found = []
-    for frame, origin in parts:
-        cells = read_cells(column, frame[column], origin)
-        # NaN is not itself either
-        is_odd = [cell is None for cell in cells] if isinstance(cells, list) else cells != np.rint(cells)
-        if True in is_odd:
-            row = int(np.argmax(is_odd))
-            raise origin.error(
-                column, row, cells[row], "a name or a whole number was expected: fill it in or drop the row"
-            )
-        found.append(np.array(cells, np.str_ if isinstance(cells, list) else np.int64))
+    found = [name_cells(column, frame[column], origin) for frame, origin in parts]
     if len({part.dtype.kind for part in found}) > 1:
         raise ValueError(f"column {column} is text in one of the tables and numbers in the other; make them alike")
     return np.concatenate(found)
+
+
+def name_cells(column: str, given: Any, origin: Origin) -> NDArray[Any]:
+    cells = read_cells(column, given, origin)
+    # NaN is not itself either
+    is_odd = [cell is None for cell in cells] if isinstance(cells, list) else cells != np.rint(cells)
+    if True in is_odd:
+        row = int(np.argmax(is_odd))
+        raise origin.error(column, row, cells[row], "a name or a whole number was expected: fill it in or drop the row")
+    return np.array(cells, np.str_ if isinstance(cells, list) else np.int64)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +19,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 ENDINGS = (".png", ".jpg", ".jpeg")
-GREY = ("1", "L", "LA", "I", "I;16", "F")  # Pillow's modes without colour
+GREY = ("1", "L", "I", "F")  # how Pillow's modes without colour begin
+ORIENTATION, LYING = 0x0112, 5  # a tag of photographs, and from where on it means a quarter turn
 
 Opener = Callable[[], "Image"]
 
@@ -33,21 +37,37 @@ def from_folder(folder: Path, reading: Reading) -> Dataset:
     x = read_images({str(path): opener(path) for half in files for path in half}, reading.size)
     y = np.array([path.parent.name for half in files for path in half])
     n_first = len(files[0])
-    if len(files) == 1:
-        return from_arrays(folder.name, split({"x": x, "y": y}, ["y"], reading.share))
     arrays = {"x_train": x[:n_first], "y_train": y[:n_first], "x_test": x[n_first:], "y_test": y[n_first:]}
-    return from_arrays(folder.name, arrays)
+    if len(files) == 1:
+        arrays = split({"x": x, "y": y}, ["y"], reading.share)
+    return replace(from_arrays(folder.name, arrays), notes=tell_left_out(halves, {*chain(*files)}))
 
 
 def list_images(folder: Path) -> list[Path]:
     """In an order that is the same everywhere."""
-    homes = sorted(home for home in folder.iterdir() if home.is_dir()) if folder.is_dir() else []
-    found = [path for home in homes for path in sorted(home.iterdir()) if path.suffix.lower() in ENDINGS]
+    homes = [home for home in list_seen(folder) if home.is_dir()] if folder.is_dir() else []
+    found = [path for home in homes for path in list_seen(home) if path.suffix.lower() in ENDINGS]
     if not found:
         raise ValueError(
             f"{folder} has no images; files such as {folder / 'CLASS' / 'NAME.png'} (or .jpg) were expected"
         )
     return found
+
+
+def list_seen(folder: Path) -> list[Path]:
+    """Not what systems hide there."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def tell_left_out(folders: Sequence[Path], taken: Set[Path]) -> tuple[str, ...]:
+    """Of files that are no images in the folder of a class."""
+    left = [path for folder in folders for path in list_files(folder) if path not in taken]
+    return (f"files left out, for only CLASS/NAME.png and .jpg are read: {len(left)}, first {left[0]}",) if left else ()
+
+
+def list_files(folder: Path) -> Iterator[Path]:
+    for path in list_seen(folder):
+        yield from list_files(path) if path.is_dir() else [path]
 
 
 def opener(path: Path) -> Opener:
@@ -65,26 +85,43 @@ def read_images(openers: Mapping[str, Opener], size: int) -> NDArray[np.uint8]:
     """[image, row, column], with colours [..., 3] unless all are grey. openers: by what errors call an image."""
     sizes, is_grey = {}, True
     for name, open_image in openers.items():
-        try:
-            with open_image() as image:
-                sizes[name], is_grey = image.size, is_grey and image.mode in GREY
-        except OSError as error:
-            raise ValueError(f"{name} is no image that Pillow can read: {error}; remove or replace it") from error
+        with naming(name), open_image() as image:
+            sizes[name], is_grey = upright_size(image), is_grey and image.mode.startswith(GREY)
     wanted = (size, size) if size else next(iter(sizes.values()))
     for name, came in sizes.items():
         if not size and came != wanted:
             others = f"{wanted[0]}x{wanted[1]} as the first"
             raise ValueError(f"{name} is of {came[0]}x{came[1]} pixels, not {others}; bring all to one: data.size = 32")
     pixels = np.empty((len(openers), wanted[1], wanted[0], *([] if is_grey else [3])), np.uint8)
-    for k, open_image in enumerate(openers.values()):
-        with open_image() as image:
+    for k, (name, open_image) in enumerate(openers.items()):
+        with naming(name), open_image() as image:
             pixels[k] = fit_image(image, wanted, "L" if is_grey else "RGB")
     return pixels
 
 
-def fit_image(image: Image, wanted: tuple[int, int], mode: str) -> NDArray[np.uint8]:
-    from PIL.Image import Resampling
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Lacking:
+        raise
+    except Exception as error:  # of broken files Pillow raises a dozen kinds
+        raise ValueError(f"{name} is no image that Pillow can read: {error}; remove or replace it") from error
 
+
+def upright_size(image: Image) -> tuple[int, int]:
+    """Cameras lie some photographs on their side and say so."""
+    is_lying = image.getexif().get(ORIENTATION, 1) >= LYING
+    return (image.height, image.width) if is_lying else image.size
+
+
+def fit_image(image: Image, wanted: tuple[int, int], mode: str) -> NDArray[np.uint8]:
+    from PIL import ImageOps
+    from PIL.Image import Resampling, fromarray
+
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+        image = fromarray((np.asarray(image) // 257).astype(np.uint8))
     image = image.convert(mode)
     if image.size != wanted:
         # each pixel the mean of those it covers, as the sets with a name are scaled

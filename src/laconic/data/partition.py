@@ -291,9 +291,10 @@ def tell_left_out(dataset: Dataset, settings: Partitioning, shares: Partition) -
     if settings.partition != "natural":
         return ()
     (in_train, in_test), column = dataset.groups[settings.group], settings.group
-    clients = {*in_train[np.concatenate([np.append(share.train, share.val) for share in shares.shares])].tolist()}
-    left, strangers = ({*values.tolist()} - clients for values in (in_train, in_test))
-    untested = clients - {*in_test.tolist()}
+    clients = {in_train[np.append(share.train, share.val)[0]].item() for share in shares.shares}
+    in_either = [{*np.unique(values).tolist()} for values in (in_train, in_test)]
+    left, strangers = (values - clients for values in in_either)
+    untested = clients - in_either[1]
     why = (
         f"the {settings.clients} largest were asked for"
         if settings.clients

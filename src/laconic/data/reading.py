@@ -64,11 +64,23 @@ def pick_test(groups: NDArray[Any], share: float = TEST_SHARE) -> NDArray[np.boo
     return chosen
 
 
+def pick_some(groups: NDArray[Any], share: float, column: str) -> NDArray[np.bool_]:
+    """As pick_test, but both halves must have rows; column: what the groups are called."""
+    is_test = pick_test(groups, share)
+    if is_test.any() and not is_test.all():
+        return is_test
+    half = "training" if is_test.any() else "test"
+    raise ValueError(
+        f"a share of {share:g} of each {column} leaves no row for the {half}; give data.test another share, or a file"
+    )
+
+
 def split(table: dict[str, NDArray[Any]], by: Sequence[str], share: float) -> dict[str, NDArray[Any]]:
     """KEY_train and KEY_test of each column; by: the first of these that is there has each of its values split."""
     lengths = {key: len(column) for key, column in table.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"rows do not match: {', '.join(f'{key} has {n}' for key, n in lengths.items())}")
-    is_test = pick_test(next(table[key] for key in by if key in table), share)
+    key = next(key for key in by if key in table)
+    is_test = pick_some(table[key], share, "label" if key == "y" else key)
     halves = (("train", ~is_test), ("test", is_test))
     return {f"{key}_{half}": column[rows] for key, column in table.items() for half, rows in halves}

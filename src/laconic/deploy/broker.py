@@ -5,9 +5,12 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import signal
 import socket
+import time
 from pathlib import Path
 
+from laconic.files import write_atomically
 from laconic.runs.typed_toml import ConfigError
 
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -29,6 +32,7 @@ max_inflight_messages 60000
 max_queued_messages 100000
 set_tcp_nodelay true
 persistence false
+pid_file broker.pid
 log_dest stderr
 log_type all
 user {user}
@@ -44,8 +48,14 @@ pattern read l/%u/q
 pattern write l/%u/r
 pattern write l/%u/s
 """
-# mosquitto says only among its debugging lines who was denied what; the two below come with every message
-COMMAND = "{mosquitto} -c mosquitto.conf 2>&1 | grep --line-buffered -vE ': (Sending|Received) '"
+# As many connections as the system allows. mosquitto says only among its debugging lines who was denied what; the two
+# below come with every message.
+COMMAND = (
+    "ulimit -n $(ulimit -Hn); "
+    "{mosquitto} -c mosquitto.conf 2>&1 | grep --line-buffered -vE ': (Sending|Received) ' >>broker.log"
+)
+LIMIT = "message_size_limit"  # of payloads; mosquitto reads it again on SIGHUP, and max_packet_size only at its start
+RELOADED, RELOAD_SECONDS = b"Reloading config.", 5.0
 
 
 def write_broker(folder: Path, host: str, port: int, largest_bytes: int) -> None:
@@ -67,6 +77,39 @@ def broker_command() -> list[str]:
             "or name a broker that runs elsewhere (docs/deploy.md)",
         )
     return ["/bin/sh", "-c", COMMAND.format(mosquitto=found)]
+
+
+def limit_messages(folder: Path, most_bytes: int | None) -> None:
+    """From now on, and at its next start: the broker of this folder lets no longer payload pass. None: any it can read.
+
+    PermissionError if it runs as somebody else.
+    """
+    path, log = folder / "mosquitto.conf", folder / "broker.log"
+    lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith(LIMIT)]
+    lines += [] if most_bytes is None else [f"{LIMIT} {most_bytes}"]
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
+    at = log.stat().st_size if log.exists() else 0
+    if not reload(folder):
+        return
+    deadline = time.monotonic() + RELOAD_SECONDS
+    while time.monotonic() < deadline:  # a message that came before it would be measured by what was
+        with log.open("rb") as file:
+            file.seek(at)
+            if RELOADED in file.read():
+                return
+        time.sleep(0.01)
+
+
+def reload(folder: Path) -> bool:
+    """Whether the broker runs; it reads its configuration again. One that is only starting may end instead."""
+    try:
+        pid = int((folder / "broker.pid").read_text("utf-8"))
+        if Path("/proc/self").exists() and Path(f"/proc/{pid}/cwd").resolve() != folder.resolve():
+            return False  # another process has its number by now
+        os.kill(pid, signal.SIGHUP)
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return False
+    return True
 
 
 def is_listening(host: str, port: int, patience_seconds: float = 2.0) -> bool:

@@ -67,7 +67,7 @@ def init(
     authority: Annotated[
         Path | None, typer.Option("--broker-ca", help="A broker runs there already, with a certificate of this one.")
     ] = None,
-    largest: Annotated[str, typer.Option(help="Longest message that a broker of our own lets pass.")] = "1MiB",
+    largest: Annotated[str, typer.Option(help="Longest message that a broker of ours lets pass in any run.")] = "1MiB",
     debug: Debug = False,
 ) -> None:
     """Make certificates, keys, settings, units: a folder for broker and server each, and one for every node.
@@ -79,8 +79,11 @@ def init(
             raise typer.BadParameter(f"--over {over}: mqtt or flower was expected")
         need(over)
         from laconic.deploy.folders import Plan, describe_unknown, make_deployment, share_out
+        from laconic.deploy.limits import LEAST_BYTES
         from laconic.runs.config import parse_bytes, read_config
 
+        if parse_bytes(largest) < LEAST_BYTES:
+            raise typer.BadParameter(f"--largest {largest}: settings and words of {LEAST_BYTES} B have to pass")
         if nodes:
             task = read_task(shape, classes, nodes)
             plan = Plan(address, task, describe_unknown(task))
@@ -217,9 +220,10 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Which nodes are there, and what their connections took since the server started: bytes up and down.
+    """Which nodes are there, and bytes up and down since the server started.
 
-    SERVER: its folder.
+    SERVER: its folder. coded: messages as Laconic writes them; paper: as papers count them; on the node's socket, TLS
+    and all: exchange (those messages), connect (TLS, also anew), idle (staying connected).
     """
     with explained(debug=debug):
         if read_over(server, "server") == "flower":

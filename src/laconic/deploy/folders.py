@@ -77,9 +77,10 @@ def _make_server(folder: Path, plan: Plan) -> None:
         make_certificate(folder, broker, plan.host, [plan.host, *LOOPBACK])
         shutil.copy(folder / REVOKED, broker)
         write_broker(broker, plan.host, plan.port, plan.largest_bytes)
-        write_unit(broker, f'/bin/sh -c "{COMMAND.format(mosquitto="mosquitto")}"', RESTART_SECONDS)
+        command = COMMAND.format(mosquitto="mosquitto").replace("$", "$$")  # else systemd reads it
+        write_unit(broker, f'/bin/sh -c "{command}"', RESTART_SECONDS)
     write_settings(server / "server.toml", Settings(plan.address, plan.task, "mqtt", own, plan.largest_bytes))
-    write_unit(server, "laconic deploy server PLACE", RESTART_SECONDS)
+    write_unit(server, "laconic deploy server PLACE", RESTART_SECONDS, beside="broker" if own else "")
 
 
 def _make_flower_server(folder: Path, plan: Plan) -> None:

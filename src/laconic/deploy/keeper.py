@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -65,7 +66,10 @@ class Keeper:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_seconds)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if sys.platform == "win32":  # which has no groups of processes
+                self._process.kill()
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._process = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from laconic import wire
 from laconic.algorithm import Algorithm, ClientId, Task, steps_of
 from laconic.deploy.allowed import read_experiment
 from laconic.deploy.examples import read_examples
+from laconic.deploy.limits import check_reply
 from laconic.deploy.runs import clear_finished
 from laconic.deploy.settings import read_settings
 from laconic.deploy.thresholds import (
@@ -95,6 +97,7 @@ class NodeRuns:
     folder: Path
     client: ClientId
     own: OwnExamples
+    say: Callable[[str], None]
 
     def begin(self, body: bytes) -> None:
         run, finished, text = read_begin(body)
@@ -118,7 +121,11 @@ class NodeRuns:
         if head.kind == EVALUATE:
             return write_score(evaluate(run.node, head.round, stage))
         request = read_request(head, body, run.steps, self.client)
-        return write_reply(*perform(run.node, request, stage, sends_notes=run.sends_notes))
+        reply = write_reply(*perform(run.node, request, stage, sends_notes=run.sends_notes))
+        if run.node.has_repeated:
+            self.say(f"run {head.run:04x}, round {head.round}, call {head.call} came again: same reply, nothing done")
+        check_reply(reply, run.node.home.algorithm, run.node.home.task)
+        return reply
 
     def find(self, short: int) -> Path:
         """The folder of the run."""

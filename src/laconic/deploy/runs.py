@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laconic.algorithm import Task
 from laconic.deploy.allowed import check_allowed
-from laconic.deploy.settings import Settings, read_settings
+from laconic.deploy.limits import check_longest
+from laconic.deploy.settings import read_settings
 from laconic.deploy.thresholds import choose_rule, find_task, is_fitted
 from laconic.files import make_folder, write_atomically
 from laconic.fleets import REMOTE
@@ -23,7 +23,6 @@ from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, write_config
 from laconic.runs.record import describe_environment
 from laconic.runs.typed_toml import ConfigError
-from laconic.wire import bound
 
 if TYPE_CHECKING:
     from laconic.runs.run import Watch
@@ -44,26 +43,24 @@ def begin(server: Path, config: Config, folder: Path, say: Callable[[str], None]
         raise ConfigError("E102", f'data.booleanize = "{rule}" is fitted over MQTT alone (docs/deploy.md)')
     task = find_task(settings.task, rule)
     config.method.check_task(task)
-    check_sizes(config, task, settings)
     config = keep_budget(config, task, say)
+    if settings.over == "mqtt":
+        check_longest(config.method, task, settings.largest_bytes)
     make_folder(folder)
     write(folder, describe_environment())
     write(folder, partition)
-    deployed = Deployed(uuid.uuid4().hex, str(server.resolve()))
+    deployed = Deployed(draw_id(server), str(server.resolve()))
     write(folder, deployed)
     write_atomically(folder / "config.toml", write_config(config).encode())
     write_atomically(server / BEGUN / deployed.run, str(folder.resolve()).encode())
 
 
-def check_sizes(config: Config, task: Task, settings: Settings) -> None:
-    """ConfigError if the broker would not let the method's largest message pass."""
-    largest = max(map(bound, config.method.costliest_round(task) or ()), default=0)
-    if settings.over == "mqtt" and largest > settings.largest_bytes:
-        raise ConfigError(
-            "E102",
-            f"{config.method_name} may send {largest} B at once, the broker takes {settings.largest_bytes} B.  Raise "
-            "largest_bytes in server.toml and max_packet_size in mosquitto.conf, or choose smaller settings",
-        )
+def draw_id(server: Path) -> str:
+    """Of a new run. Messages tell a run by two bytes of it, so no other on this server begins as it does."""
+    taken = {path.name[:4] for path in (server / BEGUN).glob("*")}
+    while (run := uuid.uuid4().hex)[:4] in taken and len(taken) < 1 << 16:
+        pass
+    return run
 
 
 def list_finished(server: Path) -> list[str]:

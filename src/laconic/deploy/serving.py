@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 from laconic import wire
-from laconic.deploy.broker import broker_command, is_listening
+from laconic.deploy.broker import broker_command, is_listening, limit_messages, reload
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, stopping
+from laconic.deploy.limits import AT_REST_BYTES, ROOM_BYTES, find_limit
 from laconic.deploy.node_runs import write_begin
 from laconic.deploy.runs import BEGUN, count_attempt, list_finished
 from laconic.deploy.settings import name_node, read_settings
 from laconic.deploy.thresholds import (
     Sketch,
     Thresholds,
+    bound_fit,
     expect_sketch,
     find_task,
     is_fitted,
@@ -26,7 +28,7 @@ from laconic.deploy.thresholds import (
     read_thresholds,
     write_thresholds,
 )
-from laconic.deploy.watching import STATUS
+from laconic.deploy.watching import KINDS, STATUS
 from laconic.files import lock, write_atomically
 from laconic.fleets.frames import BEGIN, SKETCH, THRESHOLDS, Answer, Sent
 from laconic.fleets.host import Home
@@ -38,6 +40,7 @@ from laconic.runs.checkpoint import verify
 from laconic.runs.config import read_config
 from laconic.runs.run import Interrupted, drive, find_conditions
 from laconic.simulation import Federation, OnProgress
+from laconic.wire import Ledger
 
 BROKER_RESTART_SECONDS = 1.0
 KEEPALIVE_SECONDS = 30  # of the server's own connection, which should hear soon that it broke
@@ -49,12 +52,12 @@ class Server:
         self.folder, self._say = folder.resolve(), say
         self.settings = read_settings(folder, "server")
         self.board = Board(self.settings.task.n_clients)
-        self.sent: dict[int, dict[str, Sent]] = {}  # by client: bytes of exchanges, of connecting and of waiting
+        self.sent: dict[int, dict[str, Sent]] = {}  # by client, then by what they are bytes of
         self._weighed: list[Sockets] = []  # not yet written
         address = Address(self.settings.host, self.settings.port)
         self.link = Link(
             address, folder, "server", ["l/+/r", "l/+/s"], self.board.hear, self._tell_run,
-            on_up=self.board.find_broker, on_down=self.board.lose_broker, keepalive_seconds=KEEPALIVE_SECONDS,
+            on_up=self._find_broker, on_down=self.board.lose_broker, keepalive_seconds=KEEPALIVE_SECONDS,
         )  # fmt: skip
         self._run: Path | None = None
 
@@ -67,6 +70,8 @@ class Server:
                 while True:
                     for folder in self.list_due():
                         self.carry(folder)
+                    for client in self.board.empty():
+                        self._say(f"client {client} answers, though no run is under way; left aside")
                     time.sleep(POLL_SECONDS)
             except Interrupted:
                 pass
@@ -116,6 +121,8 @@ class Server:
                 write_thresholds(folder, thresholds.values)
                 fleet.announce(THRESHOLDS, "thresholds", thresholds)
 
+        others = [*bound_fit(self.settings.task, rule), *(len(body) for _, body in describe())]
+        most_bytes = min(find_limit(config.method, task, others) or self._most_bytes, self._most_bytes)
         post = Post(
             self.link,
             self.board,
@@ -125,13 +132,17 @@ class Server:
             deployed.wait_seconds,
             deployed.absent_seconds,
             self._tell_run,
+            most_bytes,
             self._weigh,
+            self._count,
             fit,
         )
         home = Home(config.method, task, ClientData(()), config.seed, folder / "checkpoints")
 
         @contextmanager
         def open_nodes(on_progress: OnProgress) -> Iterator[Federation]:
+            self.link.is_up.wait()  # a broker that is only starting may have read its limit, and hears no signal
+            self._limit_messages(most_bytes)
             fleet = MqttFleet(home, find_conditions(config), on_progress, post)
             try:
                 yield Federation(config.method, task, fleet)
@@ -140,6 +151,7 @@ class Server:
                 fleet.close()
                 rows, self._weighed = self._weighed, []
                 append_lines(folder / Sockets.file, map(to_line, rows))
+                self._limit_messages(AT_REST_BYTES)
 
         drive(config, folder, open_nodes, None)
 
@@ -147,13 +159,43 @@ class Server:
         """What a node says its socket took: beside what was coded, and apart what connecting and waiting did."""
         kinds: dict[Literal["exchange", "connect", "idle"], Sent]
         kinds = {"exchange": answer.exchanged, "connect": answer.linked, "idle": answer.idle}
-        total = self.sent.setdefault(client, dict.fromkeys(kinds, Sent()))
         for kind, sent in kinds.items():
-            total[kind] = total[kind].plus(sent)
+            self._add(client, kind, sent)
             if any(sent):
                 self._weighed.append(Sockets(number, client, kind, sent.up, sent.down))
 
+    def _count(self, ledger: Ledger) -> None:
+        """Beside that: what a round's messages are, coded and by the paper's count; a peer's come up and go down."""
+        for (client, peer, direction), counts in ledger.totals("client", "peer", "direction").items():
+            for kind, n_bytes in (("coded", counts.sent_bytes), ("paper", round(counts.paper_bits / 8))):
+                self._add(client, kind, Sent(down=n_bytes) if direction == "down" else Sent(up=n_bytes))
+                if peer is not None:
+                    self._add(peer, kind, Sent(down=n_bytes))
+
+    def _add(self, client: int, kind: str, sent: Sent) -> None:
+        total = self.sent.setdefault(client, dict.fromkeys(KINDS, Sent()))
+        total[kind] = total[kind].plus(sent)
+
     # ------------------------------------------------------------ beside the runs
+    def _find_broker(self) -> None:
+        self.board.find_broker()
+        if self.settings.broker and self._run is not None:  # one that was started anew as its limit was raised
+            with suppress(OSError):
+                reload(self.folder / self.settings.broker)
+
+    @property
+    def _most_bytes(self) -> int:
+        """That the owner of the broker lets any message have."""
+        return self.settings.largest_bytes - ROOM_BYTES
+
+    def _limit_messages(self, most_bytes: int | None) -> None:
+        """At a broker of our own; who runs another sets its limit."""
+        if self.settings.broker:
+            try:
+                limit_messages(self.folder / self.settings.broker, most_bytes)
+            except OSError as error:
+                self._tell_run(f"the broker's limit for messages stays as it is, {most_bytes} B would do: {error}")
+
     @contextmanager
     def _keep_broker(self) -> Iterator[None]:
         """One of our own, unless something listens there already; again when certificates were taken back."""
@@ -162,6 +204,7 @@ class Server:
             return
         folder, is_over = (self.folder / self.settings.broker).resolve(), threading.Event()
         command = broker_command()
+        limit_messages(folder, AT_REST_BYTES)
         keeper = Keeper("broker", folder / "broker.log", lambda: command, self._say, BROKER_RESTART_SECONDS)
 
         def look_after() -> None:
@@ -183,6 +226,7 @@ class Server:
             is_over.set()
             thread.join()
             keeper.stop()
+            limit_messages(folder, None)  # who starts it without us has nobody to raise it
 
     def _keep_status(self) -> None:
         last = ""

@@ -15,7 +15,7 @@ from laconic.deploy.keeper import Keeper, keep, stopping
 from laconic.deploy.node_runs import NodeRuns, OwnExamples, Unfit, Unknown
 from laconic.deploy.settings import name_node, read_settings
 from laconic.files import lock, write_atomically
-from laconic.fleets.frames import BEGIN, THRESHOLDS, Answer, Head, Outcome, Sent
+from laconic.fleets.frames import BEGIN, MOST_WORDS, THRESHOLDS, Answer, Head, Outcome, Sent
 from laconic.fleets.link import Address, Link, Will
 from laconic.fleets.mqtt import ASLEEP, GONE, HERE
 from laconic.wire import WireError
@@ -29,7 +29,7 @@ class Station:
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self.folder, self._say, self._todo = folder, say, queue.SimpleQueue[bytes]()
         settings = read_settings(folder, "node")
-        self.runs = NodeRuns(folder, settings.client, OwnExamples(folder / settings.data, settings.task))
+        self.runs = NodeRuns(folder, settings.client, OwnExamples(folder / settings.data, settings.task), say)
         self._topic, self._told = f"l/{name_node(settings.client)}", (Sent(), Sent(), Sent())
         self.link = Link(
             Address(settings.host, settings.port),
@@ -89,16 +89,19 @@ class Station:
             words = self.runs.carry_out(head, body)
         except Unknown:
             outcome = Outcome.UNKNOWN
+            self._say(f"round {head.round}, call {head.call}: run {head.run:04x} is not known here")
         except Unfit as error:
-            outcome, words = Outcome.UNFIT, str(error).encode()
+            outcome, words = Outcome.UNFIT, self._refuse(head, str(error))
         except (ValueError, WireError) as error:
-            outcome, words = Outcome.REFUSED, str(error).encode()
+            outcome, words = Outcome.REFUSED, self._refuse(head, str(error))
         except Exception as error:  # a fault of ours is no reason to be silent
             self._say(traceback.format_exc())
-            outcome, words = Outcome.REFUSED, f"{type(error).__name__}: {error}".encode()
-        if outcome in (Outcome.REFUSED, Outcome.UNFIT):
-            self._say(f"round {head.round}, call {head.call} refused: {words.decode()}")
+            outcome, words = Outcome.REFUSED, self._refuse(head, f"{type(error).__name__}: {error}")
         self._answer(head, outcome, words)
+
+    def _refuse(self, head: Head, words: str) -> bytes:
+        self._say(f"run {head.run:04x}, round {head.round}, call {head.call} refused: {words}")
+        return words[:MOST_WORDS].encode()
 
     def _learn(self, head: Head, body: bytes) -> None:
         """No answer is due: if it came to nothing, whatever is asked next will be unknown."""
@@ -112,11 +115,12 @@ class Station:
 
     def _answer(self, head: Head, outcome: Outcome, body: bytes) -> None:
         link = self.link
+        if not link.is_up.is_set():  # who asked asks again at the birth message
+            return
         now = (link.count().minus(link.linked).minus(link.idle), link.linked, link.idle)
         exchanged, linked, idle = (new.minus(old) for new, old in zip(now, self._told, strict=True))
         self._told = now
-        place = (head.run, head.attempt, head.round, head.call)
-        link.publish(f"{self._topic}/r", Answer(*place, outcome, exchanged, body, linked, idle).write())
+        link.publish(f"{self._topic}/r", Answer(*head.place, outcome, exchanged, body, linked, idle).write())
 
 
 def keep_station(folder: Path, duty_seconds: float, say: Callable[[str], None]) -> None:

@@ -22,7 +22,7 @@ from laconic.models.preprocessing import PlaceQuantiles, Preprocessing, Quantile
 from laconic.runs.config import Config
 from laconic.runs.prepare import RULES
 from laconic.runs.typed_toml import ConfigError
-from laconic.wire import Count, Due, Expected, Floats, Ints, Message
+from laconic.wire import Count, Due, Expected, Floats, Ints, Message, most_bytes
 
 FILE = "thresholds.npz"  # in a run's folder, at the server and at each node: thresholds [..., level]
 N_POINTS, N_STEPS = 8, 255  # quantiles of a sketch; steps in which those between the outermost are told
@@ -111,6 +111,14 @@ def expect_sketch(task: Task) -> Expected:
     n_values = int(np.prod(task.input_shape))
     between = Due((n_values, N_POINTS - 2), N_STEPS)
     return {"low": Due((n_values,)), "high": Due((n_values,)), "between": between, "n_examples": Due(())}
+
+
+def bound_fit(task: Task, rule: str) -> list[float]:
+    """Bytes of what the fit sends at most; nothing for a rule that is not fitted."""
+    if not is_fitted(rule):
+        return []
+    values = Due((*task.input_shape, count_levels(rule)))
+    return [most_bytes(Sketch, expect_sketch(task)), most_bytes(Thresholds, {"values": values})]
 
 
 def merge(sketches: Sequence[Sketch], task: Task, rule: str) -> Thresholds:

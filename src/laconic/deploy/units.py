@@ -7,9 +7,10 @@ INSTALLED_IN = "/opt/laconic"  # where the units look for a folder
 PRIVATE = 0o077  # as a umask: folders 0700, files 0600
 
 
-def write_unit(folder: Path, command: str, restart_seconds: int) -> None:
-    """command: what is started there, for a folder PLACE."""
+def write_unit(folder: Path, command: str, restart_seconds: int, beside: str = "") -> None:
+    """command: what is started there, for a folder PLACE. beside: another folder that it writes into."""
     place = f"{INSTALLED_IN}/{folder.name}"
+    writable = f"{place} -{INSTALLED_IN}/{beside}" if beside else place
     start = command.replace("PLACE", place).replace("laconic ", f"{Path(sys.executable).parent / 'laconic'} ", 1)
     unit = f"""\
 [Unit]
@@ -30,7 +31,7 @@ NoNewPrivileges=true
 PrivateTmp=true
 ProtectHome=true
 ProtectSystem=strict
-ReadWritePaths={place}
+ReadWritePaths={writable}
 
 [Install]
 WantedBy=multi-user.target

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.2
 STATUS = "nodes.json"  # in the server's folder: who is there
+# bytes up and down: of messages as they were coded, by the papers' count, and of sockets, apart by what they were for
+KINDS = ("coded", "paper", "exchange", "connect", "idle")
 LOOK_SECONDS = 5.0  # between looks whether the server is still there
 
 
@@ -78,5 +80,5 @@ def read_status(server: Path) -> list[dict[str, Any]]:
     rows = []
     for node in found["nodes"]:
         sent = {kind: f"{up} / {down}" for kind, (up, down) in node.pop("sent").items()}
-        rows.append(node | {kind: sent.get(kind, "") for kind in ("exchange", "connect", "idle")})
+        rows.append(node | {kind: sent.get(kind, "") for kind in KINDS})
     return rows

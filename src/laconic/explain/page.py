@@ -8,7 +8,6 @@ from html import escape
 from importlib.resources import files
 from math import isnan
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from laconic.explain.words import (
     word_voice,
 )
 from laconic.files import write_atomically
-from laconic.pages import read_style, show_section
+from laconic.pages import Section, show_page
 from laconic.tsetlin.picture import ANY, HIGH, LOW, MIDDLE, as_png, picture_panels
 
 SHORT = 6  # literals that are shown without being asked for
@@ -45,25 +44,28 @@ def write_page(found: Explanation, out: str | Path, *, top: int) -> None:
 
 
 def build_page(found: Explanation, *, top: int) -> str:
-    sections: dict[str, tuple[str, str]] = {}
+    sections: list[Section] = []
     if found.row is not None:
-        sections["row"] = (f"Row {found.row.row}", show_row(found, found.row, top))
+        sections.append(Section("row", f"Row {found.row.row}", show_row(found, found.row, top)))
     if found.layers:
-        sections["layers"] = ("Layers", show_layers(found))
+        sections.append(Section("layers", "Layers", show_layers(found)))
     if found.anatomy is not None:
-        sections["rules"] = ("Rules", show_reading(found))
+        sections.append(Section("rules", "Rules", show_reading(found)))
     for place, (label, rules) in enumerate(found.by_class().items()):
-        sections[f"class-{place}"] = (f"Class {label}", show_class(found, label, rules, top))
-    sections["origin"] = ("Where it comes from", show_origin(found))
-    assets, about = files("laconic.explain"), found.portable.about
-    return Template(assets.joinpath("page.html").read_text("utf-8")).substitute(
-        title=escape(found.title),
-        lead=escape(found.lead),
-        style=read_style() + assets.joinpath("page.css").read_text("utf-8"),
-        links="".join(f'<a href="#{name}">{escape(title)}</a> ' for name, (title, _) in sections.items()),
-        body="\n".join(show_section(name, title, body) for name, (title, body) in sections.items()),
-        footer=escape(f"laconic {about.laconic}"),
+        sections.append(Section(f"class-{place}", f"Class {label}", show_class(found, label, rules, top)))
+    sections.append(Section("origin", "Where it comes from", show_origin(found), read_rule_style()))
+    return show_page(
+        brand="Laconic explanation",
+        title=found.title,
+        lead=found.lead,
+        sections=sections,
+        footer=f"laconic {found.portable.about.laconic}",
     )
+
+
+def read_rule_style() -> str:
+    """For sections that show rules."""
+    return files("laconic.explain").joinpath("page.css").read_text("utf-8")
 
 
 # ---------------------------------------------------------------- rules
@@ -92,6 +94,22 @@ def show_class(found: Explanation, label: str, rules: Sequence[ModelRule], top: 
         cards = "".join(show_rule(found, rule, word_amounts(rule.votes, label), word_origin(rule)) for rule in some)
         shown.append(f'{heading}<ul class="rules">{cards}</ul>')
     return text + "".join(shown)
+
+
+def show_rules(found: Explanation, top: int) -> str:
+    """Those that say most for a class, of each class in turn; of one that none speaks for, against it."""
+    turns = []
+    for label, rules in found.by_class().items():
+        chosen = [rule for rule in rules if dict(rule.votes)[label] > 0] or rules
+        turns += [(place, label, rule) for place, rule in enumerate(chosen)]
+    turns = sorted(turns, key=lambda entry: entry[0])[:top]
+    cards = "".join(
+        show_rule(found, rule, word_amounts(rule.votes, label), word_origin(rule))
+        for label in found.portable.about.classes
+        for _, its_label, rule in turns
+        if its_label == label
+    )
+    return f'<ul class="rules">{cards}</ul>'
 
 
 def show_rule(found: Explanation, rule: ModelRule, said: str, origin: str) -> str:

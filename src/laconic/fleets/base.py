@@ -75,6 +75,7 @@ class BaseFleet(ABC):
         self.refused: list[str] = []  # replies that were no sound messages, in words
         self.heard: list[tuple[str, dict[ClientId, Any]]] = []  # replies to each call, by step
         self.spent: Counter[ClientId] = Counter()  # bytes both ways
+        self.unreached: set[ClientId] = set()  # by the last requests: real nodes that were away
 
     def note(self, **numbers: float) -> None:
         self.notes |= {name: float(number) for name, number in numbers.items()}
@@ -102,7 +103,7 @@ class BaseFleet(ABC):
         known = self._step(step)
         self._call += 1
         asked = [client for client in self._check_clients(messages) if client not in self.barred]
-        ends = {client: self._ends.get(client) or ServerEnd() for client in asked}
+        ends, first_row = {client: self._ends.get(client) or ServerEnd() for client in asked}, len(self.ledger)
         sent = encode_requests(known, {client: messages[client] for client in ends}, ends)
         for client, frame in sent.items():
             self._record(Hop(self.round, known.name, "down", client), frame)
@@ -124,7 +125,9 @@ class BaseFleet(ABC):
                 answers[client] = error
 
         replies: dict[ClientId, Any] = {}
-        for reply in self._gather(requests, read):
+        gathered = self._gather(requests, read)
+        self._take_back({client: len(frame.encoded.data) for client, frame in sent.items()}, first_row)
+        for reply in gathered:
             client, answer = reply.client, answers[reply.client]
             hop = Hop(self.round, known.name, "up", client)
             if isinstance(answer, Exception):
@@ -167,7 +170,7 @@ class BaseFleet(ABC):
             if frame is not None:
                 frames[reply.client] = frame
         self._call += 1
-        absorbing = []
+        absorbing, arriving, first_row = [], Counter[ClientId](), len(self.ledger)
         for receiver in self._check_clients(neighbours):
             arrived = {}
             for sender in sorted(set(neighbours[receiver]) & frames.keys()):
@@ -176,8 +179,10 @@ class BaseFleet(ABC):
                     self.n_lost += 1
                 else:
                     arrived[sender] = frames[sender].encoded.data
+                arriving[receiver] += len(frames[sender].encoded.data)
             absorbing.append(Request(absorbed.name, receiver, self.round, self._call, heard=arrived))
         self.replied |= {reply.client for reply in self._gather(absorbing)}
+        self._take_back(arriving, first_row)
 
     def evaluate(self) -> list[Score]:
         """Every client's model on its own test examples."""
@@ -271,6 +276,12 @@ class BaseFleet(ABC):
                     f"round {hop.round}, client {client}: {hop.step} brings its bytes to {self.spent[client]}, "
                     f"the budget is {limit}"
                 )
+
+    def _take_back(self, n_bytes: Mapping[ClientId, int], first_row: int) -> None:
+        """What was addressed to who was away all the time has cost nobody anything."""
+        if absent := self.unreached & n_bytes.keys():
+            self.ledger.strike(absent, first_row)
+            self.spent.subtract({client: n_bytes[client] for client in absent})
 
     def _gather(self, requests: Sequence[Request], read: Callable[[Reply], None] = lambda reply: None) -> list[Reply]:
         """By client, so that the ledger does not depend on who was first; read: of each as it comes."""

@@ -1,7 +1,7 @@
 """What travels between a server and a node over MQTT: a head of about ten bytes, then what the ledger counts.
 
     request   run, kind, attempt, round, call, lag | body
-    reply     run, attempt, round, call, outcome, bytes on the socket | body
+    reply     run, attempt, round, call, outcome and to what, bytes on the socket | body
 
 A run is two bytes of its id, an outcome one; all other numbers take a byte while they are below 128.
 """
@@ -17,7 +17,7 @@ from laconic.fleets.host import Request, Score
 from laconic.wire.message import MOST_COUNT
 
 BEGIN, END, EVALUATE, SKETCH, THRESHOLDS = range(5)  # kinds of requests; steps of the method come behind them
-FIRST_STEP = 8
+STEP, FIRST_STEP = 7, 8  # what a reply calls all steps
 ASKED, PUBLISHED, HEARD = range(3)  # what a step gets: a message, nothing, or what its neighbours published
 MOST_FURTHER, MOST_NAME = 20, 40  # predictions that a client is also tested on; characters of the name of one
 MOST_WORDS = 300  # characters of what a node says
@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Of a request; its reply repeats what tells it from others."""
+    """Of a request."""
 
     run: int
     kind: int
@@ -52,6 +52,11 @@ class Head(NamedTuple):
     round: int
     call: int
     lag: int  # rounds since the last one that the server will never take back
+
+    @property
+    def place(self) -> tuple[int, int, int, int, int]:
+        """What its reply repeats: run, attempt, round, call, and to what it is a reply."""
+        return (self.run, self.attempt, self.round, self.call, min(self.kind, STEP))
 
     def write(self) -> bytes:
         return _write_run(self.run) + write_numbers(self[1:])
@@ -69,6 +74,7 @@ class Answer(NamedTuple):
     attempt: int
     round: int
     call: int
+    kind: int  # of the request, or STEP
     outcome: Outcome
     exchanged: Sent
     body: bytes
@@ -76,25 +82,25 @@ class Answer(NamedTuple):
     idle: Sent = Sent()
 
     def is_to(self, head: Head) -> bool:
-        return self[:4] == (head.run, head.attempt, head.round, head.call)
+        return self[:5] == head.place
 
     def write(self) -> bytes:
         news = (*self.linked, *self.idle)
         flag = 0x80 if any(news) else 0
         told = write_numbers((*self.exchanged, *news) if flag else self.exchanged)
-        return _write_run(self.run) + write_numbers(self[1:4]) + bytes([self.outcome | flag]) + told + self.body
+        outcome = bytes([self.outcome | self.kind << 2 | flag])
+        return _write_run(self.run) + write_numbers(self[1:4]) + outcome + told + self.body
 
     @classmethod
     def read(cls, data: bytes) -> Answer:
         """ValueError for what no sound node sends."""
         (attempt, number, call), rest = read_numbers(data[2:], 3)
-        if not rest or (rest[0] & 0x7F) not in set(Outcome):
-            raise ValueError(
-                f"its outcome is {rest[:1].hex() or 'missing'}; a byte from 0 to {max(Outcome)} was expected"
-            )
+        if not rest or rest[0] & 0x60:
+            raise ValueError(f"its outcome is {rest[:1].hex() or 'missing'}; bits 5 and 6 of it are expected to be 0")
         told, body = read_numbers(rest[1:], 6 if rest[0] & 0x80 else 2)
         sent = [Sent(*told[at : at + 2]) for at in range(0, len(told), 2)]
-        return cls(_read_run(data), attempt, number, call, Outcome(rest[0] & 0x7F), sent[0], body, *sent[1:])
+        place, outcome = (_read_run(data), attempt, number, call, rest[0] >> 2 & 7), Outcome(rest[0] & 3)
+        return cls(*place, outcome, sent[0], body, *sent[1:])
 
 
 # ---------------------------------------------------------------- bodies

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from laconic import wire
 from laconic.algorithm import Algorithm, ClientId, Site, Step, Task, step_of
+from laconic.device import CPU, choose
 from laconic.fleets.session import NOTHING, ClientEnd, encode_reply, read_slot
 from laconic.fleets.source import Source
 from laconic.fleets.store import Store
@@ -64,6 +65,7 @@ class Home:
     on_disk: bool = False  # states live there between steps
     tested: str = "test"  # which of a client's examples it is evaluated on: test or validation
     renews: bool = False  # before that its model looks at its own training examples, see PersonalModel.renew
+    device: str = CPU  # where networks are worked out
 
 
 class Decoded(NamedTuple):
@@ -76,6 +78,7 @@ class Decoded(NamedTuple):
 class Host:
     def __init__(self, home: Home) -> None:
         self.home = home
+        choose(home.device)
         self.ends: Store[ClientEnd] = Store(
             home.folder, "client", ClientEnd.freeze, partial(ClientEnd.thaw, type(home.algorithm)), on_disk=home.on_disk
         )

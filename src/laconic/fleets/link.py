@@ -70,6 +70,7 @@ class Link:
         self.address, self._topics, self._will, self._hear, self._say = address, topics, will, hear, say
         self._on_up, self._on_down, self.is_up = on_up, on_down, threading.Event()
         self._birth: int | None = None
+        self._is_greeted = False  # whether the broker has said anything on this connection
         self._closed, self._linked, self._at_start = Sent(), Sent(), Sent()
         self._n_pings, self._trouble, self._lock = 0, "", threading.Lock()
         self._context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -123,6 +124,7 @@ class Link:
 
     # ------------------------------------------------------------ paho's callbacks
     def _connected(self, client: mqtt.Client, _: Any, flags: Any, code: Any, properties: Any) -> None:
+        self._is_greeted = True
         if code.is_failure:
             self._tell_trouble(f"the broker at {self.address} refuses: {code}")
             return
@@ -156,9 +158,16 @@ class Link:
 
     def _disconnected(self, client: mqtt.Client, _: Any, flags: Any, code: Any, properties: Any) -> None:
         self.is_up.clear()
+        # who waits asks again at a birth message, and what a broker does not take would end every connection anew
+        dropped = client.drop_out_messages()
         self._on_down()
         if code.is_failure:
-            self._tell_trouble(f"the connection to the broker at {self.address} ended: {code}")
+            longest = max((len(message.payload) for message in dropped), default=0)
+            lost = f"; {len(dropped)} messages were under way, the longest of {longest} B" if dropped else ""
+            if not self._is_greeted:
+                code = "it did not say why; was this certificate taken back, or has it expired?"
+            self._tell_trouble(f"the connection to the broker at {self.address} ended: {code}{lost}")
+        self._is_greeted = False
 
     def _close_socket(self, client: mqtt.Client, _: Any, sock: Any) -> None:
         with self._lock:

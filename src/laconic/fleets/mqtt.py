@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import queue
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,11 +33,13 @@ from laconic.fleets.frames import (
 from laconic.fleets.host import Home, Reply, Request, Score
 from laconic.fleets.link import Link
 from laconic.fleets.remote import RemoteFleet
-from laconic.wire import Encoded, Expected, Hop, Message
+from laconic.wire import Encoded, Expected, Hop, Ledger, Message
 
 HERE, GONE, ASLEEP = b"\1", b"\0", b"\2"  # what a node's third topic says
 LOOK_SECONDS = 0.5  # between looks at who has been away for too long
+MOST_ODD = 20  # answers that nobody asked for which are named, of each client in a run
 PARTING_SECONDS = 3.0  # for nodes to hear that a run is done
+MOST_BYTES = 268_435_455  # of a message of MQTT
 
 
 class Event(NamedTuple):
@@ -70,6 +73,16 @@ class Board:
             self.left[client] = time.monotonic()
         self.events.put(Event(client))
 
+    def empty(self) -> set[ClientId]:
+        """Who answered, though nobody waits for it; it is forgotten."""
+        strays = set()
+        with suppress(queue.Empty):
+            while True:
+                client, payload = self.events.get_nowait()
+                if payload is not None:
+                    strays.add(client)
+        return strays
+
     def lose_broker(self) -> None:
         """Who is there is not known any more; nobody is to blame for being away meanwhile."""
         self.left |= dict.fromkeys(self.here, math.inf)
@@ -93,7 +106,9 @@ class Post:
     wait_seconds: float  # for a node that is there to reply; who takes longer is lost
     absent_seconds: float  # for a node that has left to return; who stays away longer is not waited for
     say: Callable[[str], None]
+    most_bytes: int = MOST_BYTES  # that an answer in this run may have
     weighed: Callable[[int, ClientId, Answer], object] = lambda number, client, answer: None
+    counted: Callable[[Ledger], object] = lambda ledger: None  # of a round that is over
     prelude: Callable[[MqttFleet], object] = lambda fleet: None  # what is asked before the method starts
 
 
@@ -104,6 +119,9 @@ class MqttFleet(RemoteFleet):
         self.post, self._steps = post, [step.name for step in steps_of(type(home.algorithm))]
         self._silent: set[ClientId] = set()  # there, but did not reply in time: not waited for until heard of
         self._told = set(range(home.task.n_clients)) if post.attempt > 1 else set()  # what the run is
+        self._unfit: set[ClientId] = set()  # who could not take part when last heard of
+        self._odd: Counter[ClientId] = Counter()  # answers that nobody asked for
+        self._last: dict[ClientId, int] = {}  # hash of what each answered last
         self._is_open = False
         super().__init__(home, conditions, on_progress)
         self._is_open = True
@@ -131,6 +149,8 @@ class MqttFleet(RemoteFleet):
                 self._refuse_answer(client, "evaluate", error)
 
     def begin(self, round: int) -> None:
+        if self._is_open:
+            self.post.counted(self.ledger)
         super().begin(round)
         if round == 0 and self._is_open:
             self.post.prelude(self)
@@ -158,6 +178,7 @@ class MqttFleet(RemoteFleet):
 
     def part(self) -> None:
         """The run is done: who is there hears of it, and tells what its last messages cost."""
+        self.post.counted(self.ledger)
         here = dict.fromkeys(self.post.board.here, (END, b""))
         for _ in self._exchange("end", here, 0, PARTING_SECONDS):
             pass
@@ -171,6 +192,7 @@ class MqttFleet(RemoteFleet):
         deadline, next_look = time.monotonic() + (wait_seconds or post.wait_seconds), 0.0
         place = (post.attempt, self.round, call, self.round - self._settled)
         heads = {client: Head(post.run, kind, *place) for client, (kind, _) in bodies.items()}
+        reached: set[ClientId] = set()
         outcomes: dict[ClientId, Outcome] = {}
         words: dict[ClientId, str] = {}
 
@@ -179,6 +201,7 @@ class MqttFleet(RemoteFleet):
                 for kind, body in [] if client in self._told else post.describe():
                     post.link.publish(f"l/{client:03d}/q", Head(post.run, kind, *place).write() + body)
                 self._told.add(client)
+                reached.add(client)
                 post.link.publish(f"l/{client:03d}/q", heads[client].write() + bodies[client][1])
 
         self._forget_events()
@@ -195,16 +218,14 @@ class MqttFleet(RemoteFleet):
             if payload is None:
                 send({client})
                 continue
-            self._silent.discard(client)
             try:
-                answer = Answer.read(payload)
+                answer = self._read_answer(client, payload)
             except ValueError as error:
                 waiting.discard(client)
                 self._refuse_answer(client, what, error)
                 continue
-            post.weighed(self.round, client, answer)
             if client not in waiting or not answer.is_to(heads[client]):
-                post.say(f"{what}: client {client} answers round {answer.round}, call {answer.call} again; left aside")
+                self._tell_odd(what, client, answer)
             elif answer.outcome is Outcome.UNKNOWN and client not in outcomes:
                 outcomes[client] = Outcome.UNKNOWN
                 self._told.discard(client)
@@ -212,12 +233,14 @@ class MqttFleet(RemoteFleet):
             else:
                 waiting.discard(client)
                 outcomes[client] = answer.outcome
+                (self._unfit.add if answer.outcome is Outcome.UNFIT else self._unfit.discard)(client)
                 if answer.outcome is Outcome.DONE:
                     yield client, answer.body
                 else:
                     words[client] = answer.body.decode("utf-8", "replace")[:MOST_WORDS]
                     self._refuse_reply(client, what, ValueError(f"the node says: {words[client]}"))
-        if outcomes and all(outcome is Outcome.UNFIT for outcome in outcomes.values()):
+        self.unreached = bodies.keys() - reached
+        if outcomes and {*outcomes, *post.board.here} <= self._unfit:
             said = "; ".join(f"client {client}: {why}" for client, why in sorted(words.items())[:3])
             raise ValueError(f"none of the {len(words)} nodes that answered can take part: {said}")
 
@@ -227,9 +250,32 @@ class MqttFleet(RemoteFleet):
             while True:
                 client, payload = self.post.board.events.get_nowait()
                 if payload is not None:
-                    self._silent.discard(client)
                     with suppress(ValueError):
-                        self.post.weighed(self.round, client, Answer.read(payload))
+                        self._tell_odd("between requests", client, self._read_answer(client, payload))
+
+    def _read_answer(self, client: ClientId, payload: bytes) -> Answer:
+        """ValueError for what no sound node sends. What it says of its socket counts, once."""
+        self._silent.discard(client)
+        if len(payload) > self.post.most_bytes:
+            raise ValueError(f"{len(payload)} bytes came, no answer in this run has more than {self.post.most_bytes}")
+        answer = Answer.read(payload)
+        if hash(payload) != self._last.get(client):  # one that was under way as a connection broke may come twice
+            self._last[client] = hash(payload)
+            self.post.weighed(self.round, client, answer)
+        return answer
+
+    def _tell_odd(self, what: str, client: ClientId, answer: Answer) -> None:
+        """Late, replayed, of another run: named, and left aside."""
+        self._odd[client] += 1
+        if self._odd[client] > MOST_ODD:
+            return
+        asked = f"round {answer.round}, call {answer.call}"
+        if answer.run != self.post.run:
+            asked += f" of run {answer.run:04x}, and this is {self.post.run:04x}"
+        elif answer.attempt != self.post.attempt:
+            asked += f" of start {answer.attempt} of the server, and this is start {self.post.attempt}"
+        last = "; no more is said of such" if self._odd[client] == MOST_ODD else ""
+        self.post.say(f"{what}: client {client} answers {asked}, which nobody waits for; left aside{last}")
 
     def _is_over(self, what: str, waiting: set[ClientId], deadline: float, *, has_answers: bool) -> bool:
         """Whether it is time to go on without those who have not answered."""

@@ -31,6 +31,7 @@ class Node:
 
     def __init__(self, home: Home, client: ClientId, folder: Path) -> None:
         self.home, self.client, self.folder = home, client, folder
+        self.has_repeated = False  # whether a request had been carried out before
 
     def perform(self, request: Request, stage: Stage) -> Reply:
         """ValueError for a request that comes too late, or differs from one already carried out."""
@@ -41,6 +42,7 @@ class Node:
             about = json.loads((self._path(place) / "about.json").read_text("utf-8"))
             if about["digest"] != digest:
                 raise ValueError(f"round {place[0]}, call {place[1]} was asked for before, in other words")
+            self.has_repeated = True
             data = (self._path(place) / "reply").read_bytes()
             return Reply(self.client, Encoded(data, {}), about["notes"])
         if done and done[-1] > place:

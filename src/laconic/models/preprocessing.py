@@ -18,6 +18,7 @@ from laconic.tsetlin import booleanize
 from laconic.tsetlin.booleanize import Bit
 from laconic.tsetlin.rules import Flag
 
+CHUNK_ROWS = 4096  # at a time, so that what lies between takes little memory
 PEAKS = (1, 16, 255)  # largest values that pixels may be meant to have
 
 
@@ -167,7 +168,10 @@ class Centred(Preprocessing):
         return cls(rows.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1))
 
     def transform(self, rows: Rows) -> NDArray[np.float32]:
-        centred: NDArray[np.float32] = ((rows - self.mean) / self.spread).astype(np.float32)
+        centred = np.empty(rows.shape, np.float32)
+        for start in range(0, len(rows), CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
+            centred[part] = (rows[part] - self.mean) / self.spread
         return centred
 
 

@@ -99,13 +99,15 @@ class TableValues(Preprocessing):
         return self.columns
 
     def transform(self, rows: Rows) -> NDArray[np.float32]:
-        values = []
-        for k, column in enumerate(self.columns):
-            cells = rows[:, [k]]
+        sizes = [max(1, len(column.values)) + column.may_lack for column in self.columns]
+        values = np.empty((len(rows), sum(sizes)), np.float32)
+        for k, (column, end) in enumerate(zip(self.columns, np.cumsum(sizes), strict=True)):
+            mine, cells = values[:, end - sizes[k] : end], rows[:, [k]]
+            n_known = sizes[k] - column.may_lack
             if column.values:
-                values.append(cells == np.arange(len(column.values)))
+                mine[:, :n_known] = cells == np.arange(n_known)
             else:
-                values.append(np.nan_to_num((cells - self.mean[k]) / self.spread[k]))
+                mine[:, :n_known] = np.nan_to_num((cells - self.mean[k]) / self.spread[k])
             if column.may_lack:
-                values.append(np.isnan(cells))
-        return np.concatenate(values, axis=1).astype(np.float32)
+                mine[:, n_known:] = np.isnan(cells)
+        return values

@@ -21,6 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from laconic.device import CPU, chosen
+from laconic.networks.device import run_on
 from laconic.networks.models import choose_model, make_module
 
 Vector = NDArray[np.float32]
@@ -187,10 +189,11 @@ class Live:
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features [example, feature] and logits [example, class]."""
-        logits: Tensor = self.module(x)
+        device = chosen()
+        logits: Tensor = self.module(x) if device == CPU else run_on(device, self.module, x)
         assert self._features is not None
         features, self._features = self._features, None
-        return features, logits
+        return features.to(CPU), logits.to(CPU)
 
     def as_tensor(self, x: NDArray[Any]) -> Tensor:
         return arrange(torch.from_numpy(readable(x)), self.spec)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from laconic.files import sync_folder, write_atomically
-from laconic.records.kinds import Environment, Round
+from laconic.records.kinds import Environment, Progress, Round
 from laconic.records.schema import Mismatch, read_record
 
 # 1: as first released. 2: partition.json says of examples that only the nodes know that they are not known.
 SCHEMA = 2
+PULSE_SECONDS = 0.5
 
 
 class Record(Protocol):
@@ -118,16 +121,28 @@ def read_lines(folder: Path, cls: type[R]) -> Iterator[R]:
     path = folder / cls.file
     lines = read_text(path).split("\n") if path.exists() else []
     for number, line in enumerate(lines, start=1):
+        if number < len(lines) or _is_json(line):
+            yield read_line(cls, line, f"{path}:{number}")
+
+
+def read_line(cls: type[R], line: str | bytes, place: str | Path) -> R:
+    """place: where it stands, for an error."""
+    try:
         try:
-            try:
-                found = json.loads(line)
-            except json.JSONDecodeError as error:
-                if number == len(lines):
-                    return
-                raise Mismatch(f"{line[:60]!r} ({error.msg})", "one JSON object") from None
-            yield read_record(cls, found)
-        except Mismatch as error:
-            raise fault(f"{path}:{number}", error) from None
+            found = json.loads(line)
+        except ValueError as error:
+            raise Mismatch(f"{line[:60]!r} ({getattr(error, 'msg', error)})", "one JSON object") from None
+        return read_record(cls, found)
+    except Mismatch as error:
+        raise fault(place, error) from None
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except json.JSONDecodeError:
+        return False
+    return True
 
 
 def read_rounds(folder: Path) -> list[Round]:
@@ -139,6 +154,28 @@ def read_rounds(folder: Path) -> list[Round]:
             raise fault(f"{folder / Round.file}:{number}", wrong)
         rounds.append(row)
     return rounds
+
+
+class Pulse:
+    """Progress in its file, at most so often; a reader may find it empty or half written, and looks again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._next_time = folder / Progress.file, 0.0
+
+    def beat(self, progress: Progress) -> None:
+        now = time.monotonic()
+        is_between = (
+            0 < progress.n_done < progress.n_asked
+        )  # its start and end are told, for nothing may follow for long
+        if is_between and now < self._next_time:
+            return
+        self._next_time = now + PULSE_SECONDS
+        with suppress(OSError):  # a run does not end because nobody can see it
+            self._path.write_text(to_line(progress), "utf-8")
+
+    def end(self) -> None:
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 def log_event(folder: Path, line: str) -> None:

@@ -159,6 +159,33 @@ class Sockets:
     down_bytes: Count
 
 
+# ---------------------------------------------------------------- how lines are drawn
+@dataclass(frozen=True)
+class Panel:
+    """Notes that a method wants to be seen together: how, and what each is called there.
+
+    lines: numbers of the server, by round. clients: its numbers of clients, which have names and no mean. classes: of
+    each client a number of a class. models: accuracies that a client noted of its models, against the first. matrix:
+    cells by row and column. labels: a matrix of clients and classes, beside the examples that they have. budget: what
+    it buys, in its table; the first grows with it.
+    """
+
+    kind: Literal["lines", "clients", "classes", "models", "matrix", "labels", "budget"]
+    title: str
+    notes: dict[str, str]  # by the name that they were noted under
+    text: str = ""
+    axis: str = ""  # lines: what the numbers are
+
+
+@dataclass(frozen=True)
+class Panels:
+    """As the method said when the run was started or went on."""
+
+    file: ClassVar[str] = "panels.json"
+
+    panels: list[Panel]
+
+
 # cut back together when a run goes on from a checkpoint; letters and sockets are not, for what was sent was sent
 LINES = (Round, ClientScore, Pairs, Matrix, Traffic, Times)
 
@@ -243,6 +270,18 @@ class Deployed:
     server: str  # path of the server's folder
     wait_seconds: Amount = 600.0  # for a node that is there to reply
     absent_seconds: Amount = 60.0  # for a node that has left to return
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is within a round, while it goes: for those who watch, so it is rewritten and never made safe."""
+
+    file: ClassVar[str] = "progress.json"
+
+    round: Count
+    step: str
+    n_done: Count
+    n_asked: Count
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 // Puts drawings in their places and answers pointer, keys, buttons and changes of width.
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const tip = document.getElementById("tip");
+const PAGE = 50;  // rows
 
 function showTip(svg, hit, ring) {
   const box = svg.getBoundingClientRect(), zoom = box.width / svg.viewBox.baseVal.width;
@@ -48,9 +49,9 @@ function makeLively(svg, hits) {
 }
 
 function makeLegend(list, entries) {
-  list.replaceChildren(...entries.map(({ colour, label }) => {
+  list.replaceChildren(...entries.map(({ colour, label, isBar }) => {
     const item = document.createElement("li"), key = shape("svg", { width: 14, height: 14, "aria-hidden": true });
-    key.append(mark(colour, 7, 7, 5));
+    key.append(...(isBar ? swatch(colour, 1, 1, 12, 12) : [mark(colour, 7, 7, 5)]));
     item.append(key, label);
     return item;
   }));
@@ -72,8 +73,40 @@ function sortBy(button) {
   const turn = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
   for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", turn > 0 ? "ascending" : "descending");
-  const value = (row) => Number(row.cells[column].dataset.v ?? row.cells[column].textContent);
-  table.tBodies[0].append(...[...table.tBodies[0].rows].sort((a, b) => turn * (value(a) - value(b))));
+  const text = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent;
+  const order = new Intl.Collator(undefined, { numeric: true }).compare;
+  const compare = (a, b) => Number(text(a)) - Number(text(b)) || order(text(a), text(b));
+  table.tBodies[0].append(...[...table.tBodies[0].rows].sort((a, b) => turn * compare(a, b)));
+  table.parentElement.dispatchEvent(new Event("sorted"));
+}
+
+// Long tables are shown page by page; without a script they are there whole.
+function makePager(box) {
+  const body = box.querySelector("tbody"), bar = document.createElement("div"), status = document.createElement("span");
+  const find = Object.assign(document.createElement("input"), { type: "search", placeholder: "Find a row" });
+  const [back, on] = [["‹", "Previous rows"], ["›", "Next rows"]].map(([textContent, ariaLabel]) =>
+    Object.assign(document.createElement("button"), { type: "button", className: "turn", textContent, ariaLabel }));
+  let page = 0;
+  const show = (to) => {
+    const rows = [...body.rows], wanted = find.value.trim().toLowerCase();
+    const found = rows.filter((row) => row.cells[0].textContent.toLowerCase().includes(wanted));
+    const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
+    page = Math.min(Math.max(to, 0), last);
+    const from = page * PAGE, shown = new Set(found.slice(from, from + PAGE));
+    for (const row of rows) row.hidden = !shown.has(row);
+    status.textContent = shown.size ? `${from + 1} to ${from + shown.size} of ${found.length}` : "none found";
+    [back.disabled, on.disabled] = [page === 0, page === last];
+  };
+  bar.className = "pager";
+  find.setAttribute("aria-label", "Find a row by its first column");
+  status.setAttribute("role", "status");
+  bar.append(find, back, status, on);
+  box.before(bar);
+  find.addEventListener("input", () => show(0));
+  back.addEventListener("click", () => show(page - 1));
+  on.addEventListener("click", () => show(page + 1));
+  box.addEventListener("sorted", () => show(0));
+  show(0);
 }
 
 async function copy(button) {
@@ -102,6 +135,7 @@ document.addEventListener("click", (event) => {
   if (button?.closest("th")) sortBy(button);
   else if (button?.classList.contains("copy")) copy(button);
 });
+for (const box of document.querySelectorAll("[data-paged]")) makePager(box);
 let width = root.clientWidth;
 window.addEventListener("resize", () => {
   if (root.clientWidth === width) return;  // a phone's address bar comes and goes

@@ -54,6 +54,7 @@ class Sums(NamedTuple):
 
     by_field: dict[tuple[str, str, str], Counts]  # (step, direction, field)
     by_client: dict[int, ClientBytes]
+    by_client_round: dict[tuple[int, int], ClientBytes]  # (round, client)
     by_round: dict[tuple[int, str], int]  # (round, direction) -> bytes
 
 
@@ -71,6 +72,7 @@ class Run:
     partition: kinds.Partition
     rounds: list[kinds.Round]
     clients: Clients
+    panels: list[kinds.Panel]  # what its method says of its notes; none in older folders
     pairs: list[kinds.Pairs]
     matrices: dict[str, kinds.Matrix]  # name -> the last
     sums: Sums
@@ -88,6 +90,14 @@ class Run:
     @property
     def seed(self) -> int:
         return int(self.config["seed"])
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """Of clients, as far as they have any."""
+        return {holding.client: holding.name for holding in self.partition.clients if holding.name}
+
+    def name_client(self, client: int) -> str:
+        return self.names.get(client, str(client))
 
     @property
     def shares(self) -> str:
@@ -186,6 +196,7 @@ def read_run(folder: str | Path) -> Run:
         partition=partition,
         rounds=rounds,
         clients=clients,
+        panels=read(folder, kinds.Panels).panels if (folder / kinds.Panels.file).exists() else [],
         pairs=[pairs for pairs in read_lines(folder, kinds.Pairs) if pairs.round <= last],
         matrices={matrix.name: matrix for matrix in read_lines(folder, kinds.Matrix) if matrix.round <= last},
         sums=sums,
@@ -248,7 +259,8 @@ def read_clients(folder: Path, evaluated: list[int]) -> Clients:
 
 def add_traffic(folder: Path, last: int) -> Sums:
     by_field: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
-    sent, received, by_round = (defaultdict[Any, int](int) for _ in range(3))
+    carried: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])  # sent, received
+    by_round = defaultdict[tuple[int, str], int](int)
     for row in read_lines(folder, kinds.Traffic):
         if row.round > last:
             continue
@@ -257,12 +269,16 @@ def add_traffic(folder: Path, last: int) -> Sums:
         total[:] = (a + b for a, b in zip(total, amounts, strict=True))
         by_round[row.round, row.direction] += row.sent_bytes
         if row.direction != "down":
-            sent[row.client] += row.sent_bytes
+            carried[row.round, row.client][0] += row.sent_bytes
         if row.direction != "up":
-            received[row.peer if row.direction == "peer" else row.client] += row.sent_bytes
-    clients = {client: ClientBytes(sent[client], received[client]) for client in sorted({*sent, *received})}
+            getter = row.client if row.peer is None else row.peer
+            carried[row.round, getter][1] += row.sent_bytes
+    by_client: dict[int, ClientBytes] = {}
+    for (_, client), (sent, received) in sorted(carried.items(), key=lambda item: item[0][1]):
+        before = by_client.get(client, ClientBytes())
+        by_client[client] = ClientBytes(before.sent_bytes + sent, before.received_bytes + received)
     counts = {key: Counts(*total) for key, total in by_field.items()}  # type: ignore[arg-type]
-    return Sums(counts, clients, dict(by_round))
+    return Sums(counts, by_client, {key: ClientBytes(*both) for key, both in carried.items()}, dict(by_round))
 
 
 def add_letters(folder: Path) -> Carried | None:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from laconic.report.run import Run, rise
+from laconic.records import ClientScore
+from laconic.report.run import ClientBytes, Run, rise
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")  # each a thousand of the one before
 NONE = "–"  # where there is nothing to show
@@ -25,6 +26,10 @@ class Group:
     def mean(self, of: Callable[[Run], float | None]) -> float | None:
         values = [value for run in self.runs if (value := of(run)) is not None]
         return statistics.fmean(values) if values else None
+
+    @property
+    def sends(self) -> bool:
+        return any(run.counts.sent_bytes for run in self.runs)
 
     def name_run(self, run: Run) -> str:
         return self.label if len(self.runs) == 1 else f"{self.label} · seed {run.seed}"
@@ -125,6 +130,18 @@ def describe(run: Run) -> dict[str, Any]:
         "paper_download_bytes": sum(r.paper_download_bytes for r in run.rounds),
         "seconds": round(run.seconds, 1),
         "notes": {name: statistics.fmean(of.values()) for name, of in run.clients.last_notes.items() if of},
+        "clients": [describe_client(run, score) for score in run.scores],
+    }
+
+
+def describe_client(run: Run, score: ClientScore) -> dict[str, Any]:
+    carried = run.sums.by_client.get(score.client, ClientBytes())
+    return {
+        "client": score.client,
+        "name": run.names.get(score.client, ""),
+        "accuracy": score.accuracy,
+        "n_test": score.n_test,
+        **carried._asdict(),
     }
 
 
@@ -185,6 +202,27 @@ def format_bytes(n_bytes: float | None) -> str:
     while value >= 1000 and power < len(UNITS) - 1:
         value, power = value / 1000, power + 1
     return f"{value:.{max(0, 3 - len(str(int(value))))}f} {UNITS[power]}"
+
+
+DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0, "years": 365.25 * 86400}
+
+
+def format_duration(seconds: float) -> str:
+    """Three digits, in a unit of which there are two or more: 90 s, but 2.5 min; less than 2 s are 1.5 s."""
+    unit = next((unit for unit in reversed(DURATIONS) if seconds >= 2 * DURATIONS[unit]), "ms")
+    if unit == "ms" and seconds >= 1:
+        unit = "s"
+    return f"{three_digits(seconds / DURATIONS[unit])} {unit}"
+
+
+def format_joules(joules: float) -> str:
+    unit, factor = ("mJ", 1e3) if joules < 1 else ("J", 1.0) if joules < 1000 else ("kJ", 1e-3)
+    return f"{three_digits(joules * factor)} {unit}"
+
+
+def three_digits(number: float) -> str:
+    """Or more, rather than a power of ten."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
 def format_percent(share: float | None, digits: int = 1) -> str:

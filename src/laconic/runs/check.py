@@ -15,6 +15,7 @@ from laconic.fleets.local import LocalFleet
 from laconic.fleets.source import ClientData, Parts
 from laconic.runs.budget import keep_budget, most_bytes
 from laconic.runs.prepare import Prepared, prepare
+from laconic.runs.run import find_device
 from laconic.simulation import Federation, federate
 from laconic.state import freeze
 from laconic.trial import trying
@@ -38,7 +39,7 @@ def check(config: Config, say: Callable[[str], None] = lambda line: None) -> dic
     with (
         federate(
             config.method, prepared.task, ClientData.of(untested), config.seed,
-            workers=config.fleet.n_workers, conditions=conditions,
+            workers=config.fleet.n_workers, conditions=conditions, device=find_device(config),
         ) as federation,
         trying(TRAIN_SECONDS) as trial,
     ):  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from laconic import __version__
 from laconic.algorithm import Algorithm
 from laconic.client_model import ClientModel
+from laconic.data import Dataset
 from laconic.data import Partition as Shares
 from laconic.data.sources import name_source
 from laconic.files import write_atomically
@@ -22,7 +24,7 @@ from laconic.models.portable import About, Evidences
 from laconic.models.preprocessing import KINDS, Preprocessing, Rows
 from laconic.records import Deployed, Environment, Holding, Partition, read
 from laconic.runs import checkpoint as checkpoints
-from laconic.runs.config import Config, read_config
+from laconic.runs.config import Config, DataSettings, read_config
 from laconic.runs.prepare import Prepared, load_for, prepare
 from laconic.runs.typed_toml import ConfigError
 from laconic.state import Frozen, freeze
@@ -124,9 +126,14 @@ def read_test_rows(folder: Path, client: int) -> Rows:
     return read_examples(folder, client, "test")[0]
 
 
-def read_examples(folder: Path, client: int, part: Literal["train", "test"]) -> tuple[Rows, NDArray[np.int64]]:
+def read_examples(
+    folder: Path,
+    client: int,
+    part: Literal["train", "test"],
+    load: Callable[[DataSettings], Dataset] = load_for,
+) -> tuple[Rows, NDArray[np.int64]]:
     """A client's rows as its data set has them, and their classes; ConfigError if the data set is not at hand."""
-    data = load_for(read_config(folder / "config.toml").data)
+    data = load(read_config(folder / "config.toml").data)
     share = Shares.load(folder / "partition.npz").at(checkpoints.find_round(folder))[client]
     if part == "train":
         return data.x_train[share.train], data.y_train[share.train]

@@ -17,6 +17,7 @@ from laconic.aggregate import Averaging
 from laconic.algorithms import METHODS, installed_methods, load_method
 from laconic.data.partition import Partitioning
 from laconic.data.reading import Reading
+from laconic.device import CPU, NAMES
 from laconic.fleets import FLEETS, REMOTE, load_fleet
 from laconic.runs.typed_toml import ConfigError, Given, convert_given, lacking, read_file, read_setting, toml_value
 
@@ -63,6 +64,7 @@ class DataSettings(Partitioning):
 class FleetSettings:
     name: str = "local"  # where clients run: local (threads), process, ray (several machines) or mqtt (laconic deploy)
     workers: int = 0  # how many at once; 0: one per core
+    device: str = "cpu"  # of networks: cpu, cuda, cuda:1, mps, or auto for what there is; see docs/gpu.md
     participation: float = 1.0  # share of the clients that take part in a round
     lost_replies: float = 0.0  # share of replies that never arrive
     state: str = "memory"  # where clients rest between rounds: memory or disk
@@ -76,6 +78,8 @@ class FleetSettings:
         check_choice("fleet.name", self.name, [*FLEETS, *REMOTE])
         check_choice("fleet.state", self.state, STATES)
         check_least("fleet.workers", self.workers, 0)
+        if not NAMES.fullmatch(self.device):
+            raise ValueError(f'fleet.device = "{self.device}" must be auto, cpu, cuda, cuda:1 (and so on) or mps')
         if not 0 < self.participation <= 1:
             raise ValueError(f"fleet.participation = {self.participation} must be above 0 and at most 1 (1: everyone)")
         if not 0 <= self.lost_replies < 1:
@@ -107,6 +111,11 @@ class Config:
         if self.renew_statistics and self.method.takes == "bits":
             raise ValueError(
                 f"renew_statistics = true is for networks; {self.method_name} has no batch normalisation.  Leave it out"
+            )
+        if self.fleet.device not in ("auto", CPU) and self.method.takes != "values":
+            raise ValueError(
+                f'fleet.device = "{self.fleet.device}" is for networks; {self.method_name} works on the CPU alone.  '
+                'Say "auto", which leaves it there'
             )
         self.method.check_averaging(self.fleet.averaging)
 

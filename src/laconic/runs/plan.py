@@ -64,6 +64,7 @@ def check_all(plan: Plan) -> None:
     """Refuses what cannot be done before any of it is: settings begun otherwise, tasks and budgets that do not fit."""
     from laconic.runs.budget import keep_budget
     from laconic.runs.prepare import prepare
+    from laconic.runs.run import find_device
 
     tasks: dict[tuple[DataSettings, str, int], Task] = {}
     for folder, config in plan.items():
@@ -71,6 +72,7 @@ def check_all(plan: Plan) -> None:
             check_begun(config, folder)
             continue
         check_free(folder)
+        find_device(config)
         key = (config.data, config.method.takes, config.seed)
         task = tasks[key] = tasks.get(key) or prepare(config).task
         config.method.check_task(task)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.algorithm import Examples, Task
-from laconic.data import Dataset, Partition, partition
+from laconic.data import Dataset, Partition, Share, partition
 from laconic.data.datasets import split_groups
 from laconic.data.partition import tell_left_out
 from laconic.data.reading import Lacking
@@ -22,6 +22,7 @@ from laconic.runs.typed_toml import ConfigError, lacking
 if TYPE_CHECKING:
     from laconic.runs.config import Config, DataSettings
 
+BLOCK = 2**16  # rows
 RULES = "threshold:75, adaptive:11:2, thermometer:8, thermometer:4:16 (levels:top), quantile:4 or none"
 
 
@@ -41,25 +42,26 @@ def prepare(config: Config, shares: Partition | None = None) -> Prepared:
     dataset = load_for(config.data)
     shares = shares or draw_shares(dataset, config)
     preprocessing = fit_preprocessing(dataset, config)
-    x_train, x_test = apply(preprocessing, dataset, config)
-    turns = count_turns(config.data, x_train.shape[1:], len(shares.shares))
     starts = {0: shares.at(0)} | ({shares.drift_round: shares.at(shares.drift_round)} if shares.drifted else {})
+    dealt = {first: deal(dataset, owned, preprocessing, config) for first, owned in starts.items()}
+    shape = dealt[0][0][0].shape[1:]
+    turns = count_turns(config.data, shape, len(shares.shares))
     phases = tuple(
         (
             first,
             {
                 client: (
-                    Examples(turn(x_train[share.train], turns[client]), dataset.y_train[share.train]),
-                    Examples(turn(x_train[share.val], turns[client]), dataset.y_train[share.val]),
-                    Examples(turn(x_test[share.test], turns[client]), dataset.y_test[share.test]),
+                    Examples(turn(train, turns[client]), dataset.y_train[share.train]),
+                    Examples(turn(val, turns[client]), dataset.y_train[share.val]),
+                    Examples(turn(test, turns[client]), dataset.y_test[share.test]),
                 )
-                for client, share in enumerate(owned)
+                for client, (share, (train, val, test)) in enumerate(zip(owned, dealt[first], strict=True))
             },
         )
         for first, owned in starts.items()
     )
     scale = preprocessing.levels, preprocessing.peak, preprocessing.byte_layers
-    task = Task(x_train.shape[1:], len(dataset.classes), len(shares.shares), *scale)
+    task = Task(shape, len(dataset.classes), len(shares.shares), *scale)
     names = name_clients(dataset, config.data, shares)
     notes = (*dataset.notes, *tell_left_out(dataset, config.data, shares))
     return Prepared(task, ClientData(phases), shares, dataset, preprocessing, turns, names, notes)
@@ -117,12 +119,32 @@ def fit_preprocessing(dataset: Dataset, config: Config) -> Preprocessing:
         raise unfit(dataset, rule, error) from error
 
 
-def apply(preprocessing: Preprocessing, dataset: Dataset, config: Config) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Training and test examples as the method takes them."""
+def deal(
+    dataset: Dataset, owned: Sequence[Share], preprocessing: Preprocessing, config: Config
+) -> list[tuple[NDArray[Any], ...]]:
+    """[client] its training, validation and test examples as the method takes them: views of one array for each half.
+
+    A copy for each client beside the whole would take twice the memory.
+    """
+    train = [rows for share in owned for rows in (share.train, share.val)]
     try:
-        return preprocessing.transform(dataset.x_train), preprocessing.transform(dataset.x_test)
+        both = [
+            np.split(transform(preprocessing, x, np.concatenate(parts)), np.cumsum([len(part) for part in parts])[:-1])
+            for x, parts in ((dataset.x_train, train), (dataset.x_test, [share.test for share in owned]))
+        ]
     except (ValueError, TypeError) as error:
         raise unfit(dataset, config.data.booleanize, error) from error
+    return list(zip(both[0][::2], both[0][1::2], both[1], strict=True))
+
+
+def transform(preprocessing: Preprocessing, x: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """These rows of x, block by block, so that there is no second copy of them as they were."""
+    first = preprocessing.transform(x[rows[:BLOCK] if len(rows) else [0]])
+    made = np.empty((len(rows), *first.shape[1:]), first.dtype)
+    made[:BLOCK] = first[: len(rows)]
+    for start in range(BLOCK, len(rows), BLOCK):
+        made[start : start + BLOCK] = preprocessing.transform(x[rows[start : start + BLOCK]])
+    return made
 
 
 def unfit(dataset: Dataset, rule: str, error: Exception) -> ConfigError:

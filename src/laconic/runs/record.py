@@ -47,7 +47,7 @@ def describe_environment() -> Environment:
         cpu=_cpu_name(),
         cores=os.cpu_count(),
         git=_git_commit(),
-        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        command=shlex.join([_program(Path(sys.argv[0])), *sys.argv[1:]]),
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),  # runs of a comparison are told apart by it
     )
 
@@ -172,6 +172,11 @@ def summarize(config: Config, folder: Path, rows: Sequence[Round], seconds: floa
         socket_upload_bytes=sum(row.up_bytes for row in sockets) if sockets else None,
         socket_download_bytes=sum(row.down_bytes for row in sockets) if sockets else None,
     )
+
+
+def _program(path: Path) -> str:
+    """As one would type it: python -m laconic has its file there."""
+    return path.parent.name if path.name == "__main__.py" else path.name
 
 
 def _number(values: NDArray[np.float64], summary: Any) -> float | None:

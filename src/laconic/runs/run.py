@@ -14,6 +14,7 @@ from typing import Protocol
 from laconic.algorithm import Task
 from laconic.data import Partition
 from laconic.data.sources import name_source
+from laconic.device import CPU
 from laconic.files import LOCK, lock, make_folder, remove, sync_folder, write_atomically
 from laconic.fleets import REMOTE
 from laconic.fleets.base import BaseFleet, Conditions, OverBudget, WorkerLost
@@ -26,6 +27,9 @@ from laconic.records import (
     Journal,
     Matrix,
     Pairs,
+    Panels,
+    Progress,
+    Pulse,
     Record,
     Round,
     Summary,
@@ -101,6 +105,7 @@ def run(
     if config.fleet.name in REMOTE:
         words = "real nodes are reached through their server: laconic deploy run SERVER EXP.TOML, or laconic deploy try"
         raise ConfigError("E102", f'fleet.name = "{config.fleet.name}": {words}')
+    find_device(config)
     prepared = prepare(config)
     config.method.check_task(prepared.task)
     say = watch.said if watch else lambda line: None
@@ -176,6 +181,7 @@ def _go(
             on_disk=config.fleet.state == "disk",
             tested=config.data.tested,
             renews=config.renew_statistics,
+            device=find_device(config),
             on_progress=on_progress,
         ) as federation:
             on_open(federation.fleet)
@@ -189,12 +195,27 @@ def find_conditions(config: Config) -> Conditions:
     return Conditions(config.fleet.participation, config.fleet.lost_replies, budget, config.fleet.averaging)
 
 
+def find_device(config: Config) -> str:
+    """Where the method's networks are worked out; others have none."""
+    if config.fleet.device == CPU or config.method.takes != "values":
+        return CPU
+    from laconic.networks import device
+
+    try:
+        return device.find_device(config.fleet.device)
+    except ValueError as error:
+        raise ConfigError("E102", str(error)) from error
+
+
 def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | None) -> Summary:
     """The run in this folder, from its last checkpoint to its end, on whatever fleet is opened."""
     remove(folder / Failure.file)
     make_folder(folder / checkpoints.FOLDER)
+    write(folder, Panels(list(type(config.method).panels)))
+    pulse = Pulse(folder)
 
     def on_progress(what: str, done: int, total: int) -> None:
+        pulse.beat(Progress(federation.fleet.round, what, done, total))
         if watch:
             watch.progressed(federation.fleet.round, done, total, what)
 
@@ -212,6 +233,8 @@ def drive(config: Config, folder: Path, open_clients: Opener, watch: Watch | Non
         write(folder, Failure(words))
         error.add_note(f"recorded in {folder / Failure.file}")
         raise
+    finally:
+        pulse.end()
     summary = summarize(config, folder, read_rounds(folder), loop.seconds)
     sync_folder(folder / checkpoints.FOLDER)  # files of older checkpoints would come back, and stay
     write(folder, summary)

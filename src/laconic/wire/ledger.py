@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -57,6 +57,15 @@ class Ledger:
         way = Hop(int(hop.round), hop.step, hop.direction, int(hop.client), None if hop.peer is None else int(hop.peer))
         for field, numbers in counts.items():
             self._append(*way, field, *numbers)
+
+    def strike(self, receivers: Collection[int], start: int) -> None:
+        """Takes back, of the rows from `start` on, what was addressed to these but never left."""
+        kept = [*range(start)]
+        for row in range(start, len(self)):
+            receiver = {"down": "client", "peer": "peer"}.get(self.columns["direction"][row])
+            if receiver is None or self.columns[receiver][row] not in receivers:
+                kept.append(row)
+        self.columns = {name: [column[row] for row in kept] for name, column in self.columns.items()}
 
     def totals(self, *by: str, **where: Any) -> dict[tuple[Any, ...], Counts]:
         """Sums for each combination of the keys `by` that occurs, sorted; `totals("round", direction="up")`."""

@@ -23,6 +23,7 @@ from laconic.models.networks import Logits
 from laconic.networks import Network, Part, Spec, Vector
 from laconic.networks.precision import DTYPES
 from laconic.networks.selection import Mask, count_due, pick_share
+from laconic.records import Panel
 from laconic.wire import Due, Message, Sparse, UpTo
 
 LARGEST_HALF = 65504.0
@@ -54,6 +55,7 @@ class FedPURIN(CriticalParameters):
     tested: Literal["sparse", "dense"] = "sparse"  # which model counts: critical parameters alone, or all; as trained
 
     budget_knob = "keep"
+    panels = (Panel("models", "Two models of each client", {"dense_accuracy": "dense", "sparse_accuracy": "sparse"}),)
 
     def part(self, spec: Spec) -> Part:
         """All but batch normalisation."""

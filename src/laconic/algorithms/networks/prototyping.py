@@ -21,6 +21,7 @@ from laconic.models.networks import Logits, NearestTarget
 from laconic.networks import Batch
 from laconic.networks.prototypes import cosines, find_error, head_norms, nearest, sum_features, write_rows
 from laconic.networks.vector import readable
+from laconic.records import Panel
 
 MOST_NOTED = 50  # classes whose targets are recorded; records are to stay small beside the traffic's
 
@@ -36,6 +37,26 @@ class Prototyping(ClassTargets):
     tested: Literal["prototype", "head"] = "prototype"  # what a prediction is made by; both are recorded
 
     budget_knob = ("kept", "cps_dims")
+    panels = (
+        Panel(
+            "models",
+            "Two models of each client",
+            {"head_accuracy": "head", "prototype_accuracy": "prototype", "kept_dims_accuracy": "kept_dims"},
+        ),
+        Panel(
+            "labels",
+            "Heads and labels",
+            {"head_norm": "lengths of the head’s weights"},
+            "The nearer a head is to its labels, the more it is the client’s own.",
+        ),
+        Panel("matrix", "Prototypes of the classes", {"prototypes": ""}),
+        Panel(
+            "matrix",
+            "How alike the prototypes are",
+            {"prototype_cosine": ""},
+            "The cosine of every two targets; fainter is further apart.",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_at_least(self, n_features=1, cps_dims=1)

@@ -11,6 +11,7 @@ from laconic.algorithm import Fleet, Site, Task, count_affordable, on_client
 from laconic.algorithms.settings import check_at_least
 from laconic.algorithms.tsetlin.machines import MergedMethod, paper_clause_bytes
 from laconic.algorithms.tsetlin.two_machines import TwoMachines
+from laconic.records import Panel
 from laconic.wire import EMPTY, Bits, Due, Message
 
 
@@ -20,6 +21,28 @@ class Reference(Message):
 
 class SplitMethod(MergedMethod):
     """A shape: of a client's clauses, the more are shared the more alike the clients are."""
+
+    panels = (
+        Panel(
+            "models",
+            "Two models of each client",
+            {"private_accuracy": "private", "shared_accuracy": "shared", "both_accuracy": "both"},
+        ),
+        Panel(
+            "lines",
+            "Shared and private",
+            {
+                "n_shared": "shared",
+                "n_private": "private",
+                "n_shared_by_paper": "shared, by the paper’s count of these bytes",
+            },
+            "How much of a client’s model is the same for all, and how alike the clients were when that was decided.",
+            "clauses of each class",
+        ),
+        Panel("lines", "Shared and private", {"similarity": "similarity"}, axis="similarity of the clients"),
+        Panel("clients", "Donors", {"donor_1": "first", "donor_2": "second"}, "Whose include bits were asked for."),
+        Panel("budget", "", {"n_shared": "Clauses shared", "n_shared_by_paper": "by the paper’s count"}),
+    )
 
     n_clauses: int = 200  # per class, private and shared together
     n_shared: int | None = None  # of these; unset: by similarity, within the bytes; 0: nothing is shared

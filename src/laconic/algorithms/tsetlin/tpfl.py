@@ -16,6 +16,7 @@ from laconic.aggregate import EVERY_AVERAGING, Averaging, average
 from laconic.algorithm import Fleet, Site, Task, on_client
 from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, MachineMethod, choose_shape, held_out
 from laconic.models.machines import Ballot
+from laconic.records import Panel
 from laconic.wire import EMPTY, Due, Ints, Message
 
 LEAST_VOTES = 3  # for a class, where an average is to bear liars: of two nobody can tell who lies
@@ -40,6 +41,7 @@ class Client:
 class TPFL(MachineMethod):
     name = "tpfl"
     client_notes = ("surest_class",)
+    panels = (Panel("classes", "Surest classes", {"surest_class": "the class that each client was surest of"}),)
     averagings = EVERY_AVERAGING
     budget_knob = "n_clauses"
 
