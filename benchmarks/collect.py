@@ -25,9 +25,10 @@ def read_origin(folder: Path) -> dict[str, str]:
 
 def describe(folder: Path) -> dict[str, Any]:
     done = json.loads((folder / "DONE.json").read_text("utf-8"))
-    tested = {
-        str(row["round"]): row for row in read_lines(folder / "metrics.jsonl") if row["accuracy_mean"] is not None
-    }
+    rounds = read_lines(folder / "metrics.jsonl")
+    tested = {str(row["round"]): row for row in rounds if row["accuracy_mean"] is not None}
+    sent = accumulate(row["upload_bytes"] + row["download_bytes"] for row in rounds)
+    sent_by = {str(row["round"]): n_bytes for row, n_bytes in zip(rounds, sent, strict=True)}
     last = tested[max(tested, key=int)]
     return {
         "run": folder.name,
@@ -42,6 +43,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "paper_upload_bytes": round(done["paper_upload_bytes"]),
         "paper_download_bytes": round(done["paper_download_bytes"]),
         "by_round": {number: round(100 * row["accuracy_mean"], 2) for number, row in tested.items()},
+        "bytes_by_round": {number: sent_by[number] for number in tested},
         "notes": last["notes"],
         "seconds": round(done["seconds"]),
     }

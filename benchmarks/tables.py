@@ -18,6 +18,7 @@ Rows = Iterator[list[str]]
 Make = Callable[[Any], Rows]
 TABLES: dict[str, tuple[str, Make]] = {}  # by name: header and rows
 
+POOLED = {"ci": "CIFAR-10", "fm": "Fashion-MNIST"}  # as names of clausepool's runs have them
 DATA = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
 NOTHING = "–"
 
@@ -78,32 +79,40 @@ def clausepool(file: Any) -> Rows:
         yield [title, offered, mean(alone), mean(own), mean(pool), *gains, f"{most:.1f}", aim]
 
 
-@table("clausepool.seeds", "| seed | alone | own clauses | private seed head | one shot | seedhead | clausepool")
+@table("clausepool.seeds", "| seed | alone | own clauses | private seed head | seedhead | clausepool | few bytes")
 def clausepool_seeds(file: Any) -> Rows:
-    """Runs of `with_seeds`, and controls of older lists on the same partitions."""
-    runs = {run["run"]: run for name in ("fashion_mnist", "twenty_steps", "with_seeds") for run in file[name]}
+    """Runs of `mirrored`, and controls of older lists on the same partitions."""
+    runs = {run["run"]: run for name in ("fashion_mnist", "twenty_steps", "mirrored") for run in file[name]}
 
-    def show(name: str) -> str:
-        if name not in runs:
+    def show(*names: str) -> str:
+        run = next((runs[name] for name in names if name in runs), None)
+        if run is None:
             return NOTHING
-        size = sent_kb(runs[name])
-        return f"{runs[name]['last']:.2f} ({runs[name]['p10']:.1f})" + (f", {size:.1f} kB" if size else "")
+        size = sent_kb(run)
+        return f"{run['last']:.2f} ({run['p10']:.1f})" + (f", {size:.1f} kB" if size else "")
 
-    alone = {
-        "ci": "ci-local-{}",
-        "fm0.05": "local-0.05/seed-{}",
-        "fm0.1": "local-0.1/seed-{}",
-        "fm1": "local-1/seed-{}",
-    }
-    titles = {"ci": "CIFAR-10, α = 0.1"} | {
-        f"fm{alpha}": f"Fashion-MNIST, α = {alpha}" for alpha in ("0.05", "0.1", "1")
-    }
-    for key, title in titles.items():
-        for seed in range(5):
-            if f"C-{key}-pool-{seed}" in runs or f"C-{key}-seed-{seed}" in runs:
-                mine = [f"C-{key}-{part}-{seed}" for part in ("private", "once", "seed", "pool")]
-                names = [alone[key].format(seed), f"{key}-own-{seed}", *mine]
-                yield [title, str(seed), *map(show, names)]
+    for key, title in POOLED.items():
+        for alpha in ("0.05", "0.1", "1"):
+            for seed in range(5):
+                mine = {part: f"M-{key}{alpha}-{part}-{seed}" for part in ("private", "seed", "pool", "few")}
+                if not any(name in runs for name in mine.values()):
+                    continue
+                older = f"local-{alpha}/seed-{seed}" if key == "fm" else ""
+                alone = show(f"M-{key}{alpha}-alone-{seed}", older)
+                own = show(f"M-{key}{alpha}-own-{seed}", f"{key}{alpha}-own-{seed}")
+                yield [f"{title}, α = {alpha}", str(seed), alone, own, *map(show, mine.values())]
+
+
+@table("clausepool.rounds", "| seed | round 4 | round 8 | round 12 | round 16")
+def clausepool_rounds(file: Any) -> Rows:
+    """How accuracy and bytes grow."""
+    for run in file["mirrored"]:
+        if found := re.fullmatch(r"M-(ci|fm)([\d.]+)-pool-(\d)", run["run"]):
+            cells = [
+                f"{run['by_round'][number]:.2f}, {run['bytes_by_round'][number] / 1e5:.1f} kB"
+                for number in ("4", "8", "12", "16")
+            ]
+            yield [f"{POOLED[found[1]]}, α = {found[2]}", found[3], *cells]
 
 
 CS_PFEDTM = {  # runs of Fashion-MNIST are named by these
