@@ -1,23 +1,18 @@
 """A real run that all tests of live copy; runs and live servers as processes that end with their test."""
 
 import contextlib
-import json
 import shutil
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from followed import LIAR, N_ROUNDS, SMALL, Start
 
 from laconic.runs.config import read_config
 from laconic.runs.run import run
-
-SMALL = ["method.epochs=1", "method.n_clauses=4", "data.clients=4"]
-N_ROUNDS, LIAR = 3, 2
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(scope="session")
@@ -67,29 +62,3 @@ def start(tmp_path: Path) -> Iterator[Start]:
             return process
 
         yield begin
-
-
-class Events:
-    """What a live server sends, one event after the other."""
-
-    def __init__(self, url: str) -> None:
-        self._stream = urllib.request.urlopen(url.replace("/?", "/events?"), timeout=60)
-        self.type = self._stream.headers["content-type"]
-
-    def next(self) -> tuple[str, dict[str, Any]]:
-        kind = ""
-        while line := self._stream.readline().decode():
-            name, _, rest = line.rstrip("\n").partition(": ")
-            if name == "event":
-                kind = rest
-            elif name == "data":
-                return kind, json.loads(rest)
-        raise AssertionError("the stream has ended")
-
-    def wait_for(self, is_due: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        while not is_due(found := self.next()[1]):
-            pass
-        return found
-
-    def close(self) -> None:
-        self._stream.close()

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from followed import LIAR, N_ROUNDS, SMALL
 
-from conftest import LIAR, N_ROUNDS, SMALL
 from laconic.files import lock
 from laconic.live.clients import describe_clients
 from laconic.live.run import COLUMNS, FollowedRun

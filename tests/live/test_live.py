@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from followed import LIAR, Events, Start
 
-from conftest import LIAR, Events, Start
 from laconic.live.address import listen, make_url, warn
 from laconic.records import ClientScore, Times
 from test_cli import in_turn

@@ -5,9 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
+from followed import SMALL, Start
 
 from browser import Page, open_browser
-from conftest import SMALL, Start
 from laconic.records import Round, Times, read_lines
 
 pytest.importorskip("starlette", reason='starlette is not installed: pip install "laconic-fl[web]"')
