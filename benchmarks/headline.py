@@ -147,7 +147,8 @@ def draw() -> str:
     parts.append(text(WIDTH / 2, HEIGHT - 14, "sent and received by one client over the whole run", "small", "middle"))
     parts.append(line(LEFT, upwards(alone), WIDTH - RIGHT, upwards(alone), "alone"))
     parts.append(text(LEFT + 8, upwards(alone) + 15, f"learning alone, nothing sent: {alone:.1f}", "small"))
-    taken, labels = list[Box](), list[str]()
+    ends = [(across(point.kilobytes), upwards(point.accuracy)) for series in drawn for point in series.points]
+    taken, labels = [Box(x - 4, y, 8) for x, y in ends], list[str]()
     for series in drawn:
         kind = "ours" if series.is_ours else "other"
         places = [(across(point.kilobytes), upwards(point.accuracy)) for point in series.points]
@@ -173,13 +174,16 @@ class Box(NamedTuple):
 
 
 def place(x: float, y: float, width: float, taken: list[Box]) -> Box:
-    """Beside the point, to the right where there is room; below what is there already."""
-    left = x + GAP if x + GAP + width < WIDTH else x - GAP - width
-    while blocking := [
-        other for other in taken if abs(other.y - y) < LINE and other.x < left + width and left < other.x + other.width
-    ]:
-        y = max(other.y for other in blocking) + LINE
-    return Box(left, y, width)
+    """Beside the point if there is room, else above or below it; words stand on no point and on no other words."""
+    side = x + GAP if x + GAP + width < WIDTH else x - GAP - width
+    middle = min(max(x - width / 2, LEFT + GAP), WIDTH - GAP - width)
+    beside = [Box(side, y + step * LINE / 4, width) for step in (0, 1, -1, 2, -2)]
+    apart = [Box(middle, y + way * far, width) for far in range(LINE, HEIGHT, LINE) for way in (-1, 1)]
+    return next(box for box in [*beside, *apart] if box.y > TOP and not any(meet(box, other) for other in taken))
+
+
+def meet(one: Box, other: Box) -> bool:
+    return abs(one.y - other.y) < LINE and other.x < one.x + one.width and one.x < other.x + other.width
 
 
 def tell(series: Series) -> str:
