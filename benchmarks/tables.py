@@ -354,6 +354,32 @@ def prototypes(file: Any) -> Rows:
         yield [link(run["method"]), run["options"], *accuracy, *size, number(run["published"], 2)]
 
 
+def list_jobs(file: Any, work: str) -> Iterator[tuple[list[str], dict[str, float]]]:
+    for found in file["found"]:
+        if found["job"][0] == work:
+            yield found["job"][1:], found["best"]
+
+
+@table("data", "file | for a method on | seconds of CPU | by the clock | peak GB")
+def data_clients(file: Any) -> Rows:
+    kinds = {"fedtm": "bits", "separate": "values"}
+    for (kind, method), best in list_jobs(file, "into_clients"):
+        took = [f"{best[key]:.1f}" for key in ("cpu_seconds", "seconds")]
+        yield [kind, f"{kinds[method]} ({method})", *took, f"{best['peak_gb']:.2f}"]
+
+
+@table("data.readers", "reader | seconds of CPU | peak GB")
+def data_readers(file: Any) -> Rows:
+    for (_, library), best in list_jobs(file, "read_alone"):
+        yield [library, f"{best['cpu_seconds']:.1f}", f"{best['peak_gb']:.2f}"]
+
+
+@table("data.start", "command | seconds of CPU")
+def data_start(file: Any) -> Rows:
+    for (words,), best in list_jobs(file, "start"):
+        yield [f"`{words}`", f"{best['cpu_seconds']:.2f}"]
+
+
 @table("sketch.transform", "n | ours, ms | NumPy butterfly | SciPy rfft | dense product | copy | ours ÷ copy")
 def sketch_transform(file: Any) -> Rows:
     for run in file["transform"]:

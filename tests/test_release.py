@@ -77,6 +77,7 @@ USES = {
     "images": "laconic.data.images",
     "hf": "laconic.data.hub",
     "web": "laconic.live.server",
+    "plots": "laconic.report.paper",
 }
 ALONE = """
 import importlib, sys
@@ -137,7 +138,7 @@ def test_each_extra_alone_is_enough_for_import_and_help(extra: str) -> None:
 
 def test_every_extra_for_users_is_tried_alone_here_and_in_the_workflow() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = {*project["optional-dependencies"]} - {"dev", "docs", "plots"}  # plots: asked for in the report's tests
+    extras = {*project["optional-dependencies"]} - {"dev", "docs"}
     assert extras == {*USES}
     workflow = (ROOT / ".github" / "workflows" / "systems.yml").read_text("utf-8")
     (listed,) = re.findall(r"extra: \[(.*)\]", workflow)
