@@ -90,15 +90,18 @@ def tell_size(kilobytes: float) -> str:
     return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
 
 
+def tell_last(series: Series) -> str:
+    return f"{series.last.accuracy:.1f} % in {tell_size(series.last.kilobytes)}"
+
+
 def write_sentence() -> str:
-    (pool, *_), best = list_own(), max(list_networks(), key=lambda series: series.last.accuracy)
-    ours = f"{pool.last.accuracy:.1f} % in {tell_size(pool.last.kilobytes)} a client"
-    theirs = f"{best.last.accuracy:.1f} % in {tell_size(best.last.kilobytes)}"
+    own, best = list_own(), max(list_networks(), key=lambda series: series.last.accuracy)
+    most, least = (tell_last(series) for series in (own[0], min(own, key=lambda series: series.last.kilobytes)))
     return f"""\
 On CIFAR-10, shared out among 100 clients with few classes each (Dirichlet 0.1),
-[ClausePool](docs/methods/clausepool.md) reaches **{ours}**, both ways, over the whole run.
+[ClausePool](docs/methods/clausepool.md) reaches **{most} a client** and **{least}**, both ways, over the whole run.
 Learning alone has {measure_alone():.1f} %; the best network beside it ({best.label}, {best.last.rounds} rounds) \
-{theirs}.
+{tell_last(best)}.
 """
 
 
