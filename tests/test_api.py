@@ -159,7 +159,7 @@ def test_arrays_are_a_data_set_too(tmp_path: Path) -> None:
         (pd.DataFrame({"a": [1.0, 2.0]}), {}, r"data\.label is empty; which column .* columns of the frame are a"),
         (pd.DataFrame({"a": [1.0, 2.0]}), {"label": "b"}, "there is no column b; columns of the frame are a"),
         (
-            pd.DataFrame({"a": [1.0, np.inf], "b": ["x", "y"]}),
+            pd.DataFrame({"a": [1.0, np.inf] * 4, "b": ["x", "y"] * 4}),
             {"label": "b"},
             "column a holds inf in row 1 of the frame",
         ),
