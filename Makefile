@@ -12,7 +12,7 @@ demo: .venv/ready
 # they keep.
 BESIDE = NUMBA_CACHE_DIR="$(CURDIR)/.venv/numba" $(BIN)/pytest -p no:cacheprovider
 DEPLOYMENT_TESTS = $(BESIDE) -m deployment tests/deploy
-PART = tests/data tests/explain tests/export tests/models tests/report tests/reproduce \
+PART = tests/algorithms tests/data tests/explain tests/export tests/live tests/models tests/networks tests/report tests/reproduce \
   $(addprefix tests/test_,api.py federated.py guides.py notebooks.py opening.py own_table.py release.py site.py)
 
 test: lint browser broker

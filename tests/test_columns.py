@@ -1,9 +1,10 @@
 import datetime
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from laconic.columns import Column, Origin, encode_rows, fit_column
+from laconic.columns import Column, Origin, encode_rows, fit_column, is_frame
 
 HERE = Origin("cells.csv", 1)
 
@@ -11,6 +12,10 @@ HERE = Origin("cells.csv", 1)
 def fit(cells, name="size"):
     column, (numbers,), odd = fit_column(name, [(cells, HERE)])
     return column, numbers, odd
+
+
+def test_a_column_may_be_called_as_what_polars_does() -> None:
+    assert is_frame(pd.DataFrame({"collect": [1.0]}))
 
 
 def test_numbers_are_themselves_and_gaps_nan() -> None:

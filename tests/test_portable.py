@@ -29,7 +29,7 @@ POSIX_NAMES = {
         "mkfifo",
     )
 } | {("signal", name) for name in ("SIGHUP", "SIGKILL", "SIGPIPE", "SIGUSR1", "SIGUSR2", "SIGALRM", "alarm")}
-GUARDS = ("sys.platform", "hasattr", "getattr", "exists()")
+GUARDS = ("sys.platform", "hasattr", "getattr")
 
 
 def find_unguarded(path: Path) -> list[str]:

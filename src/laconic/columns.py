@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")  # what stands for nothing in a file
+LOGICAL = {"TRUE": "True", "true": "True", "FALSE": "False", "false": "False"}  # pandas reads some as truths, some not
 MOST_VALUES = 100  # of a column of text; each is a bit
 DATE = re.compile(  # and times of day
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)\b|\d{1,2}:\d\d"
-    r"|(\d{1,2}\.? )?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d",
+    r"|(\d{1,2}\.? )?(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?"
+    r"|nov(ember)?|dec(ember)?)\.? \d",
     re.IGNORECASE,
 )
 COMMAS = re.compile(r"-?\d+(,\d+)+")  # 0,5 or 1,000: which of them cannot be told
@@ -157,12 +159,16 @@ def read_objects(name: str, cells: Sequence[Any], origin: Origin) -> Numbers | T
         numbers = np.array([np.nan if meanings[cell] is None else float(cell) for cell in cells], np.float64)
         return read_cells(name, numbers, origin)
     if all(isinstance(cell, str | bool) for cell in present):
-        texts = {cell: None if is_nothing(cell) else str(cell).strip() for cell in meanings}
+        texts = {cell: None if is_nothing(cell) else spell(str(cell).strip()) for cell in meanings}
         return [texts[cell] for cell in cells]
     odd = next(row for row, cell in enumerate(cells) if meanings[cell] is not None and not isinstance(cell, str))
     is_date = isinstance(cells[odd], date | time) or type(cells[odd]).__name__ == "Period"
     remedy = ABOUT_DATES if is_date else "numbers or text were expected, alike in all rows"
     raise origin.error(name, odd, cells[odd], remedy)
+
+
+def spell(text: str) -> str:
+    return LOGICAL.get(text, text)
 
 
 def is_nothing(cell: Any) -> bool:
@@ -187,7 +193,7 @@ def write_numbers(numbers: Numbers) -> Texts:
 
 
 def is_frame(rows: Any) -> bool:
-    if hasattr(rows, "collect"):  # what a LazyFrame of polars would be asked after, it would work out each time
+    if hasattr(type(rows), "collect"):  # what a LazyFrame of polars would be asked after, it would work out each time
         raise ValueError(f"a {type(rows).__name__} came, not worked out yet; give what its collect() gives")
     return hasattr(rows, "columns")
 

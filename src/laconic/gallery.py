@@ -62,7 +62,7 @@ def show_group(group: Group, clients: Sequence[str] | None, load: Callable[[Any]
                 raise
             # nodes keep their models, nothing may have been saved yet, methods from elsewhere may fail in any way: no
             # page is lost for want of a gallery
-            shown = f'<p class="note">{escape(str(error))}</p>'
+            shown += f'<p class="note">{escape(str(error))}</p>'
             break
     head = f'<details class="run"{" open" if is_open else ""}><summary>{escape(group.name_run(run))}</summary>'
     return f"{head}{shown}</details>" if shown else ""

@@ -180,6 +180,28 @@ def test_a_column_that_turns_to_text_late_is_text_from_the_start(tmp_path: Path,
         open_source(write(tmp_path / "late.csv", text + "0.50,inf,2\n"), Reading(label="y"))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\tb\n950\tx\n1,200\ty\n12,500\tx\n7\ty\n", "column a holds '1,200'"),  # thousands, not decimals
+        ("a,b\n31,x\n  ,y\n45,x\n52,y\n", ()),
+        ("a,b\nDecile 1,x\nMarket 2,y\nDecile 1,x\nMarket 2,y\n", ("Decile 1", "Market 2")),
+        ("a,b\nTRUE,x\nFALSE,y\nTRUE,x\nunknown,y\n", ("False", "True", "unknown")),
+    ],
+)
+def test_cells_mean_what_people_mean_by_them(text: str, expected: str | tuple[str, ...], tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("laconic.data.cells.PIECE", 2)
+    path = tmp_path / "table.csv"
+    path.write_text(text, "utf-8")
+    reading = Reading(label="b", test=0.5)
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            open_source(str(path), reading)
+    else:
+        found = open_source(str(path), reading).columns
+        assert [column.values for column in found] == [expected]
+
+
 def test_pieces_of_a_file_give_the_same_as_all_at_once(csv: Path, monkeypatch) -> None:
     expected = open_source(str(csv), BY_CLINIC)
     monkeypatch.setattr("laconic.data.cells.PIECE", 7)

@@ -285,6 +285,33 @@ def test_a_run_goes_on_for_those_who_can_though_only_others_are_asked(open_mqtt)
     assert [*fleet.ask(method.tell, dict.fromkeys(fleet.everyone, EMPTY))] == [0]
 
 
+def test_a_run_goes_on_for_those_who_could_though_they_are_away(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+    assert fleet.ask(method.tell, dict.fromkeys([0, 1], EMPTY))
+    for client in (0, 1, 2):
+        fleet.post.link.board.hear(f"l/{client:03d}/s", GONE)
+    fleet.post.link.meddle = lambda client, head, answer: [
+        Answer(*head.place, Outcome.UNFIT, Sent(), b"no examples").write()
+    ]
+    assert not fleet.ask(method.tell, {3: EMPTY}, at_least=0)
+    fleet.part()
+
+
+def test_who_was_not_asked_is_not_heard_however_often_it_talks(open_mqtt) -> None:
+    method = MeanLabel()
+    fleet = open_mqtt(method)
+
+    def meddle(client: int, head: Head, answer: bytes) -> list[bytes]:
+        for _ in range(5):
+            fleet.post.link.board.hear("l/003/r", b"rubbish")
+        return [answer]
+
+    fleet.post.link.meddle = meddle
+    assert [*fleet.ask(method.tell, dict.fromkeys([0, 1], EMPTY))] == [0, 1]
+    assert not fleet.refused
+
+
 def test_who_has_left_is_not_waited_for_and_is_asked_again_at_its_birth(open_mqtt) -> None:
     method = MeanLabel()
     fleet = open_mqtt(method)

@@ -13,7 +13,7 @@ from laconic.files import lock
 from laconic.live.clients import describe_clients
 from laconic.live.run import COLUMNS, FollowedRun
 from laconic.live.watch import Watch, check_folder
-from laconic.records import Failure, Progress, Pulse, Round, Summary, Times, read_lines, write
+from laconic.records import Failure, Partition, Progress, Pulse, Round, Summary, Times, read_lines, write
 from laconic.runs.config import read_config
 from laconic.runs.run import resume, run
 
@@ -150,6 +150,24 @@ def test_a_failed_run_says_why_and_a_damaged_one_where(folder: Path) -> None:
     os.utime(path, ns=(0, time.time_ns() + 1))
     followed.look()
     assert (followed.standing.state, len(followed.rows)) == ("failed", N_ROUNDS + 1)
+
+
+def test_a_file_that_is_brought_back_makes_a_run_readable_again(folder: Path) -> None:
+    path = folder / Partition.file
+    whole = path.read_text()
+    path.write_text("{")
+    followed = follow(folder)
+    assert followed.standing.state == "unreadable"
+    path.write_text(whole)
+    followed.look()
+    assert followed.standing.state == "finished"
+
+
+def test_a_run_is_followed_once_however_it_is_reached(folder: Path) -> None:
+    (folder.parent / "latest").symlink_to(folder)
+    watch = Watch(folder.parent)
+    watch.look()
+    assert len(watch.runs) == 1
 
 
 def test_clients_are_told_with_what_they_did_and_whose_reply_was_refused(folder: Path) -> None:

@@ -96,4 +96,9 @@ def test_durations_are_in_a_unit_of_which_there_are_some(seconds, text):
 
 
 def test_energy_is_in_a_unit_that_fits():
-    assert [format_joules(value) for value in (0.0123, 3.456, 1234)] == ["12.3 mJ", "3.46 J", "1.23 kJ"]
+    assert [format_joules(value) for value in (0.0123, 3.456, 999.7, 1234)] == [
+        "12.3 mJ",
+        "3.46 J",
+        "1000 J",
+        "1.23 kJ",
+    ]

@@ -437,3 +437,17 @@ def test_one_round_has_an_axis_of_one_round(tmp_path):
     ticks = "[...document.querySelectorAll('[data-figure=seconds] .plot text.tick.middle')].map((t) => t.textContent)"
     with open_tab(page, tmp_path) as tab:
         assert tab.get(ticks) == ["1"]
+
+
+def test_a_seed_that_has_nothing_in_a_round_leaves_a_logarithmic_axis_whole(tmp_path):
+    runs = [write_run(tmp_path / f"run{seed}", seed=seed) for seed in (0, 1)]
+    for run, seconds in zip(runs, ((1, 1, 1, 500, 1), (1, 1, 0, 500, 1)), strict=True):
+        path = run / "times.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        path.write_text(
+            "".join(json.dumps(line | {"seconds": s}) + "\n" for line, s in zip(lines, seconds, strict=True))
+        )
+    page = report(tmp_path, *runs)
+    assert embedded(page.read_text())["seconds"]["views"][0]["y"]["log"]
+    with open_tab(page, tmp_path) as tab:
+        assert tab.get("document.querySelectorAll('[data-figure=seconds] .plot path').length") > 0

@@ -152,6 +152,8 @@ def peak_rss_mb() -> float:
     if status.exists():
         kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(kilobytes) * 1024 / 1e6
+    if sys.platform == "win32":  # which keeps no such mark where Python finds it
+        return float("nan")
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS

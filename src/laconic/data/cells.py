@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.columns import MISSING, Numbers, Origin, Texts, read_cells
+from laconic.columns import MISSING, Numbers, Origin, Texts, read_cells, read_number
 
 SEPARATORS = (",", ";", "\t", "|")  # the first of those that part the first line into most cells
 SAMPLE = 2**16  # characters that are looked at to tell what a file is like
@@ -63,7 +63,8 @@ def guess_form(path: Path) -> Form:
     tops = {each: next(csv.reader(lines, delimiter=each), []) for each in SEPARATORS}
     separator = max(SEPARATORS, key=lambda each: len(tops[each]))
     cells = [cell for row in csv.reader(lines[1:], delimiter=separator) for cell in row]
-    has_points, has_commas = (any(re.fullmatch(rf"-?\d+{mark}\d+", cell) for cell in cells) for mark in (r"\.", ","))
+    forms = (r"-?\d+\.\d+", r"-?(?![1-9]\d{0,2},\d{3}$)\d+,\d+")  # 1,000 may be a thousand
+    has_points, has_commas = (any(re.fullmatch(form, cell) for cell in cells) for form in forms)
     decimal = "," if has_commas and not has_points and separator != "," else "."
     return Form(separator, decimal, tuple(name.strip() for name in tops[separator]))
 
@@ -77,7 +78,7 @@ def count_cells(path: Path, form: Form) -> Iterator[int]:
         for line in file:
             if '"' in line:  # then a row may go on in the next line
                 yield len(next(csv.reader(chain([line], file), delimiter=form.separator)))
-            elif line.strip():
+            elif line.strip(" \r\n"):  # tabs may be what parts cells of nothing
                 yield line.count(form.separator) + 1
 
 
@@ -131,7 +132,18 @@ def read_csv(path: Path, form: Form, wanted: Sequence[str]) -> Cells:
         else:  # numbers here and text there: what numbers were like in the file is needed
             alone = pandas.read_csv(path, usecols=[place], dtype=str, **options)
             columns[name] = read_cells(name, alone[place], Origin(path.name, 1))
+    columns = {name: as_numbers(cells) for name, cells in columns.items()}
     return Cells([name for name in form.names if name in columns], columns, n_rows)
+
+
+def as_numbers(cells: Numbers | Texts) -> Numbers | Texts:
+    """Of text that is but numbers and blanks, which pandas takes for text."""
+    if not isinstance(cells, list):
+        return cells
+    meant = {text: np.nan if text is None else read_number(text) for text in {*cells}}
+    if not all(text is None or np.isfinite(number) for text, number in meant.items()):
+        return cells
+    return np.array([meant[text] for text in cells], np.float64)
 
 
 def are_alike(pieces: Sequence[Numbers | Texts]) -> bool:

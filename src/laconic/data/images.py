@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".jpg", ".jpeg")
 GREY = ("1", "L", "I", "F")  # how Pillow's modes without colour begin
-ORIENTATION, LYING = 0x0112, 5  # a tag of photographs, and from where on it means a quarter turn
+ORIENTATION, LYING = 0x0112, range(5, 9)  # a tag of photographs, and where it means a quarter turn
 
 Opener = Callable[[], "Image"]
 
@@ -111,7 +111,7 @@ def naming(name: str) -> Iterator[None]:
 
 def upright_size(image: Image) -> tuple[int, int]:
     """Cameras lie some photographs on their side and say so."""
-    is_lying = image.getexif().get(ORIENTATION, 1) >= LYING
+    is_lying = image.getexif().get(ORIENTATION, 1) in LYING
     return (image.height, image.width) if is_lying else image.size
 
 
@@ -120,7 +120,8 @@ def fit_image(image: Image, wanted: tuple[int, int], mode: str) -> NDArray[np.ui
     from PIL.Image import Resampling, fromarray
 
     image = ImageOps.exif_transpose(image)
-    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+    if image.mode.startswith("I;16") or (image.mode == "I" and np.asarray(image).max() > 255):
+        # 16 bits, which Pillow would cut off at 255
         image = fromarray((np.asarray(image) // 257).astype(np.uint8))
     image = image.convert(mode)
     if image.size != wanted:

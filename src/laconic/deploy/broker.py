@@ -55,6 +55,7 @@ COMMAND = (
     "{mosquitto} -c mosquitto.conf 2>&1 | grep --line-buffered -vE ': (Sending|Received) ' >>broker.log"
 )
 LIMIT = "message_size_limit"  # of payloads; mosquitto reads it again on SIGHUP, and max_packet_size only at its start
+PID = "broker.pid"  # as the configuration has it
 RELOADED, RELOAD_SECONDS = b"Reloading config.", 5.0
 
 
@@ -93,17 +94,20 @@ def limit_messages(folder: Path, most_bytes: int | None) -> None:
         return
     deadline = time.monotonic() + RELOAD_SECONDS
     while time.monotonic() < deadline:  # a message that came before it would be measured by what was
-        with log.open("rb") as file:
-            file.seek(at)
-            if RELOADED in file.read():
-                return
+        if log.exists():
+            with log.open("rb") as file:
+                file.seek(at)
+                if RELOADED in file.read():
+                    return
         time.sleep(0.01)
 
 
 def reload(folder: Path) -> bool:
     """Whether the broker runs; it reads its configuration again. One that is only starting may end instead."""
+    if not hasattr(signal, "SIGHUP"):  # Windows
+        return False
     try:
-        pid = int((folder / "broker.pid").read_text("utf-8"))
+        pid = int((folder / PID).read_text("utf-8"))
         if Path("/proc/self").exists() and Path(f"/proc/{pid}/cwd").resolve() != folder.resolve():
             return False  # another process has its number by now
         os.kill(pid, signal.SIGHUP)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from laconic import wire
-from laconic.deploy.broker import broker_command, is_listening, limit_messages, reload
+from laconic.deploy.broker import PID, broker_command, is_listening, limit_messages, reload
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, stopping
 from laconic.deploy.limits import AT_REST_BYTES, ROOM_BYTES, find_limit
 from laconic.deploy.node_runs import write_begin
@@ -204,6 +204,7 @@ class Server:
             return
         folder, is_over = (self.folder / self.settings.broker).resolve(), threading.Event()
         command = broker_command()
+        (folder / PID).unlink(missing_ok=True)  # of one that was killed: its number may be another's by now
         limit_messages(folder, AT_REST_BYTES)
         keeper = Keeper("broker", folder / "broker.log", lambda: command, self._say, BROKER_RESTART_SECONDS)
 
@@ -226,6 +227,7 @@ class Server:
             is_over.set()
             thread.join()
             keeper.stop()
+            (folder / PID).unlink(missing_ok=True)
             limit_messages(folder, None)  # who starts it without us has nobody to raise it
 
     def _keep_status(self) -> None:

@@ -120,6 +120,7 @@ class MqttFleet(RemoteFleet):
         self._silent: set[ClientId] = set()  # there, but did not reply in time: not waited for until heard of
         self._told = set(range(home.task.n_clients)) if post.attempt > 1 else set()  # what the run is
         self._unfit: set[ClientId] = set()  # who could not take part when last heard of
+        self._fit: set[ClientId] = set()  # who could; the run goes on for them, here or away
         self._odd: Counter[ClientId] = Counter()  # answers that nobody asked for
         self._last: dict[ClientId, int] = {}  # hash of what each answered last
         self._is_open = False
@@ -180,8 +181,9 @@ class MqttFleet(RemoteFleet):
         """The run is done: who is there hears of it, and tells what its last messages cost."""
         self.post.counted(self.ledger)
         here = dict.fromkeys(self.post.board.here, (END, b""))
-        for _ in self._exchange("end", here, 0, PARTING_SECONDS):
-            pass
+        with suppress(ValueError):  # nothing that a node says now undoes a run
+            for _ in self._exchange("end", here, 0, PARTING_SECONDS):
+                pass
 
     # ------------------------------------------------------------ one exchange
     def _exchange(
@@ -221,8 +223,9 @@ class MqttFleet(RemoteFleet):
             try:
                 answer = self._read_answer(client, payload)
             except ValueError as error:
-                waiting.discard(client)
-                self._refuse_answer(client, what, error)
+                if client in waiting:  # whoever was not asked is not heard, however often it talks
+                    waiting.discard(client)
+                    self._refuse_answer(client, what, error)
                 continue
             if client not in waiting or not answer.is_to(heads[client]):
                 self._tell_odd(what, client, answer)
@@ -233,14 +236,16 @@ class MqttFleet(RemoteFleet):
             else:
                 waiting.discard(client)
                 outcomes[client] = answer.outcome
-                (self._unfit.add if answer.outcome is Outcome.UNFIT else self._unfit.discard)(client)
+                is_unfit = answer.outcome is Outcome.UNFIT
+                (self._unfit.add if is_unfit else self._unfit.discard)(client)
+                (self._fit.discard if is_unfit else self._fit.add)(client)
                 if answer.outcome is Outcome.DONE:
                     yield client, answer.body
                 else:
                     words[client] = answer.body.decode("utf-8", "replace")[:MOST_WORDS]
                     self._refuse_reply(client, what, ValueError(f"the node says: {words[client]}"))
         self.unreached = bodies.keys() - reached
-        if outcomes and {*outcomes, *post.board.here} <= self._unfit:
+        if outcomes and not self._fit and {*outcomes, *post.board.here} <= self._unfit:
             said = "; ".join(f"client {client}: {why}" for client, why in sorted(words.items())[:3])
             raise ValueError(f"none of the {len(words)} nodes that answered can take part: {said}")
 

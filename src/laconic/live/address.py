@@ -17,7 +17,10 @@ def listen(host: str, port: int | None) -> socket.socket:
         try:
             return socket.create_server((str(place[0]), candidate), family=family)
         except OSError as error:
-            if error.errno != errno.EADDRINUSE:
+            if error.errno not in (
+                errno.EADDRINUSE,
+                *([] if port is not None else [errno.EACCES]),
+            ):  # or kept by the system
                 raise ValueError(f"{host} port {candidate}: {error.strerror}; give another --host or --port") from None
     raise ValueError(f"port {port} is taken; give another --port, or none to get one that is free")
 

@@ -7,7 +7,7 @@ const RECENT_SECONDS = 86400;  // after which a run that stopped or failed has e
 const token = new URLSearchParams(location.search).get("token") ?? "";
 const at = (id) => document.getElementById(id);
 const runs = new Map(), servers = new Map(), chosen = new Map();  // by name, by folder; name -> whether it is drawn
-let columns = {}, ahead = 0, nColours = 0;  // ahead: seconds by which the server's clock differs from ours
+let columns = {}, ahead = 0, nColours = 0, nVersions = 0;  // ahead: seconds by which the server's clock differs from ours
 let opened = null, isPicked = false;  // name of the run whose clients are shown; whether somebody wanted it
 const now = () => Date.now() / 1000 + ahead;
 
@@ -46,7 +46,7 @@ function takeIn(news) {
   const run = runs.get(news.name) ?? { rows: [], sums: [], colour: -1, version: 0 };
   const { rows, n_kept: nKept, ...facts } = news;
   Object.assign(run, facts);
-  if (rows.length || nKept < run.rows.length) run.version += 1;
+  if (rows.length || nKept < run.rows.length) run.version = ++nVersions;  // never one that was drawn before
   run.rows.length = run.sums.length = nKept;  // a resumed run goes back to its checkpoint, and so does the page
   for (const row of rows) {
     const [up, down, peer] = run.sums.at(-1) ?? [0, 0, 0];
@@ -108,6 +108,7 @@ function listDrawn() {
 }
 
 function describeProgress(run) {
+  if (!run.rounds) return "";
   const reached = Math.max(0, last(run, "round") ?? 0), of = `of ${run.rounds}`;
   if (!run.progress) return `round ${reached} ${of}`;
   const [round, step, done, asked] = run.progress;
@@ -245,7 +246,7 @@ function redraw(name, kind, key, makeViews) {
   figures[name] = { kind, views: makeViews() };
   const figure = document.querySelector(`[data-figure="${name}"]`), svg = figure.querySelector(".plot svg");
   if (svg && svg === document.activeElement) {
-    svg.addEventListener("blur", () => drawFigure(figure), { once: true });
+    svg.onblur = () => drawFigure(figure);
     return;
   }
   drawFigure(figure);
@@ -265,7 +266,8 @@ async function askClients(run) {
     told = await answer.json();
     nTold += 1;
   } catch {  // the next event asks again
-    asked = "";
+    [isAsking, asked] = [false, ""];
+    return;
   }
   isAsking = false;
   render();
@@ -351,7 +353,7 @@ function fillOne() {
   show(at("one-words"), Boolean(trouble));
   put(at("one-words"), trouble ?? "");
   show(at("one-command"), Boolean(run && !run.server && (run.state === "stopped" || run.state === "failed")));
-  put(at("one-command").firstElementChild, run ? `laconic run --resume ${run.folder}` : "");
+  put(at("one-command").firstElementChild, run?.command ?? "");
   if (run) {
     fillClients(run);
     askClients(run);
@@ -378,7 +380,7 @@ function render() {
   redraw("accuracy", "lines", drawn.map((run) => `${run.name} ${run.version}`).join(), () => viewAccuracy(drawn));
   fillOne();
   const run = runs.get(opened);
-  document.title = run ? `${percent(lastKnown(run, "accuracy"))} % · ${Math.max(0, last(run, "round") ?? 0)}/${run.rounds} · ${run.method}` : "Laconic live";
+  document.title = run?.rounds ? `${percent(lastKnown(run, "accuracy"))} % · ${Math.max(0, last(run, "round") ?? 0)}/${run.rounds} · ${run.method}` : "Laconic live";
 }
 
 for (const id of ["clients-table", "rounds-table"]) at(id).addEventListener("toggle", render);

@@ -70,7 +70,7 @@ class FollowedServer:
 
 def find_server(folder: Path) -> Path | None:
     """Of a deployment, by its own folder or that of its server."""
-    return next((place for place in (folder, folder / "server") if (place / SETTINGS).is_file()), None)
+    return next((place for place in (folder, folder / "server") if find_change(place / SETTINGS)), None)
 
 
 def list_begun(server: Path) -> list[Path]:

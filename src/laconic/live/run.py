@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -81,7 +82,7 @@ class FollowedRun:
         """What is new, as `show` has it; None: nothing is."""
         before, changed = self._changed, {name: find_change(self.folder / name) for name in WATCHED}
         self._changed = changed
-        if changed == before and self.standing.state in ("finished", "unreadable"):
+        if changed == before and self.standing.state == "finished":
             return None  # as most are in a folder of many; only these cannot be otherwise without a file that changes
         about, standing, n_before = self.about, self.standing, len(self.rows)
         try:
@@ -99,7 +100,9 @@ class FollowedRun:
         """n_kept: rounds that a page has and that still stand."""
         about = asdict(self.about) if self.about else {}
         rows = {"n_kept": n_kept, "rows": self.rows[n_kept:]}
-        return {"name": self.name, "folder": str(self.folder)} | about | asdict(self.standing) | rows
+        command = shlex.join(["laconic", "run", "--resume", str(self.folder)])
+        which = {"name": self.name, "folder": str(self.folder), "command": command}
+        return which | about | asdict(self.standing) | rows
 
     def _read_about(self) -> None:
         self.partition = read(self.folder, Partition)
@@ -143,7 +146,7 @@ class FollowedRun:
         path = self.folder / Progress.file
         try:
             found = read_line(Progress, path.read_bytes(), path)
-        except (ValueError, FileNotFoundError):  # it is being written
+        except (ValueError, OSError):  # it is being written
             return self.standing.progress
         return found.round, found.step, found.n_done, found.n_asked
 
@@ -161,7 +164,7 @@ def find_change(path: Path) -> int:
     """In nanoseconds since 1970; 0: it is not there."""
     try:
         return path.stat().st_mtime_ns
-    except FileNotFoundError:
+    except OSError:  # or it is not for us to look at
         return 0
 
 

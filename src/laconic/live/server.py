@@ -54,13 +54,15 @@ class Hub:
 
     async def keep_looking(self, is_over: Callable[[], bool]) -> None:
         """While anybody watches; then all viewers are let go."""
-        while not is_over():
-            if self._viewers:
-                async with self._looking:
-                    await self._look()
-            await asyncio.sleep(LOOK_SECONDS)
-        for viewer in self._viewers:
-            self._tell(viewer, None)
+        try:
+            while not is_over():
+                if self._viewers:
+                    async with self._looking:
+                        await self._look()
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:  # a page that nobody tells anything is not to look alive
+            for viewer in self._viewers:
+                self._tell(viewer, None)
 
     async def follow(self) -> AsyncIterator[str]:
         """Everything, then what is new, as server-sent events."""

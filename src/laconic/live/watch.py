@@ -10,7 +10,7 @@ from typing import Any
 
 from laconic.files import LOCK
 from laconic.live.nodes import FollowedServer, find_server, list_begun
-from laconic.live.run import COLUMNS, SETTINGS, FollowedRun
+from laconic.live.run import COLUMNS, SETTINGS, FollowedRun, find_change
 from laconic.records import Environment
 
 DEPTH = 4  # of runs below a folder: runs/reproduce/SCALE/ROW/seed-0
@@ -53,9 +53,10 @@ class Watch:
         }
 
     def _search(self) -> None:
-        known = {run.folder for run in self.runs.values()}
+        known = {run.folder.resolve() for run in self.runs.values()}
         for folder in filter(is_run, walk(self.folder)):
-            if folder not in known:
+            if folder.resolve() not in known:
+                known.add(folder.resolve())
                 name = name_run(folder, self.folder)
                 name = str(folder) if name in self.runs else name
                 self.runs[name] = FollowedRun(folder, name)
@@ -74,12 +75,13 @@ def check_folder(folder: Path) -> None:
     remedy = "give one that laconic run, compare, sweep or deploy init made"
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; {remedy}")
-    if find_server(folder) is None and not any(is_run(path) or (path / LOCK).exists() for path in walk(folder)):
+    if find_server(folder) is None and not any(is_run(path) or find_change(path / LOCK) for path in walk(folder)):
         raise ValueError(f"{folder} holds no run; {remedy}")
 
 
 def is_run(folder: Path) -> bool:
-    return (folder / SETTINGS).is_file() and (folder / Environment.file).is_file()  # a node's folder has no Environment
+    """A node's folder has no Environment; one that is not for us to look at is none."""
+    return all(find_change(folder / name) for name in (SETTINGS, Environment.file))
 
 
 def walk(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
@@ -97,4 +99,6 @@ def walk(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
 
 
 def name_run(folder: Path, root: Path) -> str:
-    return folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else folder.name
+    return (
+        folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else folder.resolve().name
+    )

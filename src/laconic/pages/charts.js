@@ -95,7 +95,7 @@ function durationTicks(low, high, most) {
 
 // low and high come back widened to a little more than the values; from and to are pixels.
 function makeScale(axis, values, from, to, most) {
-  let low = Math.min(...values), high = Math.max(...values);
+  let low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
   if (axis.log) {
     [low, high] = low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
   } else {
@@ -168,7 +168,9 @@ function drawLines(view, width, isSmall) {
   const frame = { left: 0, right: width - 14, top: isSmall ? 14 : 30, bottom: height - (isSmall ? 44 : 46) };
   const svg = canvas(width, height), hits = [], legend = [];
   const visible = (point) => (!view.x.log || point[1] > 0) && (!view.y.log || point[2] > 0);
-  const series = view.series.map((one) => ({ ...one, shown: one.points.filter(visible) }));
+  // a seed that has nothing has no place on a logarithmic axis: there the band begins at the mean
+  const lift = (p) => (view.y.log && p[3] <= 0 ? [p[0], p[1], p[2], p[2], p[4]] : p);
+  const series = view.series.map((one) => ({ ...one, shown: one.points.filter(visible).map(lift) }));
   const drawn = series.filter((one) => one.shown.length > 0);
   // Whoever sends nothing has no place on a logarithmic axis: a level line shows what it reaches for free.
   const silent = view.x.log ? series.filter((one) => one.points.length > 0 && one.shown.length === 0) : [];
@@ -330,7 +332,7 @@ function drawHeat(view, width) {
   const kinds = view.kinds ?? ["client", "client"], is_long = view.are_counts || kinds[0] !== kinds[1];
   const [wide, tall] = is_long ? [Math.min(56, fit), Math.min(24, Math.max(5, 340 / m))] : [square, square];
   const known = view.values.flat().filter((value) => value !== null), cells = Array.from({ length: levels }, () => []), hits = [];
-  const sizes = is_long ? known.map(Math.abs) : known, least = is_long ? 0 : Math.min(...sizes), most = Math.max(view.are_counts ? 1 : -Infinity, ...sizes);
+  const sizes = is_long ? known.map(Math.abs) : known, least = is_long ? 0 : sizes.reduce((a, b) => Math.min(a, b), Infinity), most = sizes.reduce((a, b) => Math.max(a, b), view.are_counts ? 1 : -Infinity);
   const gap = wide > 5 && tall > 5 ? 1 : 0, svg = canvas(Math.max(width, left + n * wide + 2), m * tall + 60);
   // The root keeps small counts visible beside large ones; one path for each shade keeps the page light.
   const shadeOf = (value) => (view.are_counts ? Math.sqrt(value / most) : ((is_long ? Math.abs(value) : value) - least) / (most - least || 1));

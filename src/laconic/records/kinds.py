@@ -6,7 +6,7 @@ A field that older folders lack has a default. Whatever else changes raises SCHE
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
 from laconic.records.schema import Amount, Count, Finite, Mismatch, Share
 
@@ -175,6 +175,11 @@ class Panel:
     notes: dict[str, str]  # by the name that they were noted under
     text: str = ""
     axis: str = ""  # lines: what the numbers are
+
+    def __post_init__(self) -> None:
+        known = get_args(get_type_hints(Panel)["kind"])
+        if self.kind not in known:
+            raise Mismatch(f"panel “{self.title}” is of kind {self.kind!r}", f"one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)

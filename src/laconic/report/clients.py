@@ -228,9 +228,11 @@ def plot_labels(groups: Sequence[Group]) -> Figure | None:
                 label = f"{part}{moment}" if len(partitions) == 1 else f"{part}{moment} · seed {seed}"
                 drawn = thin_out(holdings, MOST_ACROSS)
                 head = {"across": [holding.name or holding.client for holding in drawn], "down": partition.classes}
-                values = [getattr(holding, part) or [] for holding in drawn]
+                nothing = [None] * len(partition.classes)
+                values = [getattr(holding, part) or nothing for holding in drawn]
                 views.append({"label": label, "values": values, "are_counts": True, **head})
-                rows = [[client_cell(holding), *map(str, getattr(holding, part) or [])] for holding in holdings]
+                unknown = [NONE] * len(partition.classes)
+                rows = [[client_cell(holding), *map(str, getattr(holding, part) or unknown)] for holding in holdings]
                 tables.append(Cells(["Client", *partition.classes], rows, f"Examples: {label}"))
     if not views:
         return None

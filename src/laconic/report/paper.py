@@ -99,7 +99,7 @@ def draw(view: View, kind: str) -> bytes:
 def draw_series(axes: Any, view: View, one: View) -> None:
     """Who sends nothing has no place among bytes: a level line shows what it reaches for free."""
     colours, k = list_colours(), one["colour"]
-    style = {"color": colours[k % len(colours)], "label": one["label"]}
+    style = {"color": colours[k % len(colours)], "label": one["label"].replace("$", r"\$")}  # no formula
     dash = DASHES[k // len(colours) % len(DASHES)]
     points = [point for point in one["points"] if point[1] > 0 or not view["x"].get("log")]
     if one["points"] and not points:

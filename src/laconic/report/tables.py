@@ -222,7 +222,7 @@ def format_joules(joules: float) -> str:
 
 def three_digits(number: float) -> str:
     """Or more, rather than a power of ten."""
-    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
+    return f"{number:.3g}" if number < 999.5 else f"{number:.0f}"
 
 
 def format_percent(share: float | None, digits: int = 1) -> str:
