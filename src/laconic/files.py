@@ -8,14 +8,14 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 MANY = 20  # files
 LOCK = "lock"
 HOLDER_SECONDS = 2.0  # for whoever has just taken a lock to write down who it is
-RETRY_SECONDS = 0.2
+RETRY_SECONDS = 0.02
 
 
 class InUse(ValueError):
@@ -99,16 +99,13 @@ def hash_file(path: Path, n_bytes: int | None = None) -> str:
 
 # ---------------------------------------------------------------- one process at a time
 @contextmanager
-def lock(folder: Path, patience_seconds: float = RETRY_SECONDS / 2) -> Iterator[None]:
-    """InUse while another process has the folder. The system lets go of what a process held, however it ended.
-
-    One more try by default: somebody may only have looked whether the folder is in use.
-    """
+def lock(folder: Path, patience_seconds: float = 0) -> Iterator[None]:
+    """InUse while another process has the folder. The system lets go of what a process held, however it ended."""
     make_folder(folder)
     path, deadline = folder / LOCK, time.monotonic() + patience_seconds
     with path.open("a", encoding="utf-8") as file:  # "w" would wipe out who holds it
         while not _seize(file.fileno()):
-            if time.monotonic() >= deadline:
+            if _is_taken(file.fileno()) and time.monotonic() >= deadline:
                 raise InUse(f"{folder} is in use by {_read_holder(path)}.  Wait for it to end, or stop it")
             time.sleep(RETRY_SECONDS)
         file.truncate(0)
@@ -126,9 +123,17 @@ def is_in_use(folder: Path) -> bool:
     """Whether a process has the folder. Where one crashed it is locked for an instant to find out, else only read."""
     try:
         with (folder / LOCK).open("rb") as file:
-            return bool(file.read(1)) and not _seize(file.fileno(), is_shared=True)  # who lets go wipes out its words
+            return bool(file.read(1)) and _is_taken(file.fileno())  # who lets go wipes out its words
     except OSError:  # never locked, or not for us to look at
         return False
+
+
+def _is_taken(handle: int) -> bool:
+    """By one who keeps it: those who only look share it, for an instant."""
+    if not _seize(handle, is_shared=True):
+        return True
+    _release(handle)
+    return False
 
 
 def _read_holder(path: Path) -> str:
@@ -150,6 +155,10 @@ if sys.platform == "win32":
             return False
         return True
 
+    def _release(handle: int) -> None:
+        os.lseek(handle, 1 << 30, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
@@ -162,3 +171,7 @@ else:
             if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
                 raise
         return True
+
+    def _release(handle: int) -> None:
+        with suppress(OSError):  # of such a file system
+            fcntl.flock(handle, fcntl.LOCK_UN)

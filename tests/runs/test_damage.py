@@ -212,12 +212,15 @@ def test_who_only_looks_whether_a_folder_is_in_use_keeps_nobody_out(tmp_path: Pa
             is_in_use(tmp_path)
 
     with ThreadPoolExecutor() as pool:
-        pool.submit(look)
-        for _ in range(50):
-            with lock(tmp_path):
-                pass
-            (tmp_path / "lock").write_text("process 1 on here since yesterday: laconic run\n")
-        is_over.set()
+        for _ in range(3):
+            pool.submit(look)
+        try:
+            for _ in range(50):
+                with lock(tmp_path):
+                    pass
+                (tmp_path / "lock").write_text("process 1 on here since yesterday: laconic run\n")
+        finally:
+            is_over.set()
 
 
 def test_a_start_cut_short_does_not_take_the_folder_with_it(tmp_path: Path) -> None:
