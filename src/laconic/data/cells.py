@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.columns import MISSING, Numbers, Origin, Texts, read_cells, read_number
+from laconic.columns import EXACT, MISSING, Numbers, Origin, Texts, read_cells, read_number
 
 SEPARATORS = (",", ";", "\t", "|")  # the first of those that part the first line into most cells
 SAMPLE = 2**16  # characters that are looked at to tell what a file is like
@@ -106,8 +106,8 @@ def tell_encoding(path: Path) -> str:
     return f"{path} is not in UTF-8; save it anew in that encoding"
 
 
-def read_csv(path: Path, form: Form, wanted: Sequence[str]) -> Cells:
-    """wanted: names of columns; the others are skipped. Needs pandas."""
+def read_csv(path: Path, form: Form, wanted: Sequence[str], exact: Sequence[str] = ()) -> Cells:
+    """wanted: names of columns; the others are skipped. exact: those whose numbers are names. Needs pandas."""
     import pandas
 
     check_widths(path, form)
@@ -117,6 +117,11 @@ def read_csv(path: Path, form: Form, wanted: Sequence[str]) -> Cells:
         "index_col": False, "keep_default_na": False, "na_values": list(MISSING), "encoding": ENCODING,
         "low_memory": False,
     }  # fmt: skip
+
+    def read_written(place: int, name: str) -> Numbers | Texts:
+        alone = pandas.read_csv(path, usecols=[place], dtype=str, **options)
+        return read_cells(name, alone[place], Origin(path.name, 1))
+
     found: dict[int, list[Numbers | Texts]] = {place: [] for place in places}
     n_rows = 0
     with pandas.read_csv(path, usecols=sorted(places), chunksize=PIECE, **options) as pieces:
@@ -127,12 +132,11 @@ def read_csv(path: Path, form: Form, wanted: Sequence[str]) -> Cells:
     columns: dict[str, Numbers | Texts] = {}
     for place, name in places.items():
         held = found.pop(place)
-        if are_alike(held):
-            columns[name] = join(held)
-        else:  # numbers here and text there: what numbers were like in the file is needed
-            alone = pandas.read_csv(path, usecols=[place], dtype=str, **options)
-            columns[name] = read_cells(name, alone[place], Origin(path.name, 1))
-    columns = {name: as_numbers(cells) for name, cells in columns.items()}
+        # numbers here and text there: what numbers were like in the file is needed
+        cells = as_numbers(join(held) if are_alike(held) else read_written(place, name))
+        if name in exact and not isinstance(cells, list) and (np.abs(cells) >= EXACT).any():
+            cells = read_written(place, name)
+        columns[name] = cells
     return Cells([name for name in form.names if name in columns], columns, n_rows)
 
 
