@@ -27,6 +27,7 @@ DATE = re.compile(  # and times of day
 )
 EXACT = 2**53  # from here on floats take whole numbers for their neighbours
 COMMAS = re.compile(r"-?\d+(,\d+)+")  # 0,5 or 1,000: which of them cannot be told
+DECIMAL_COMMA = re.compile(r"-?(?![1-9]\d{0,2},\d{3}$)\d+,\d+")  # 1,000 may be a thousand
 LEAVE_OUT = "leave the column out: name the others in data.features"
 ABOUT_DATES = f"make numbers of dates, days since a day that matters, say, or {LEAVE_OUT}"
 
@@ -214,7 +215,7 @@ def find_alike(texts: Collection[str], known: Collection[str]) -> dict[str, list
 
 def read_exactly(text: str) -> Decimal | None:
     try:
-        number = Decimal(text)
+        number = Decimal(text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text)
     except InvalidOperation:
         return None
     return number if number.is_finite() else None

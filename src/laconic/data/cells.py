@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from laconic.columns import EXACT, MISSING, Numbers, Origin, Texts, read_cells, read_number
+from laconic.columns import DECIMAL_COMMA, EXACT, MISSING, Numbers, Origin, Texts, read_cells, read_number
 
 SEPARATORS = (",", ";", "\t", "|")  # the first of those that part the first line into most cells
 SAMPLE = 2**16  # characters that are looked at to tell what a file is like
+POINT = re.compile(r"-?\d+\.\d+")
 PIECE = 2**16  # rows at a time; all at once would take twice the memory
 ENCODING = "utf-8-sig"  # takes the mark that spreadsheets put in front
 
@@ -61,12 +62,28 @@ def guess_form(path: Path) -> Form:
             raise ValueError(tell_encoding(path)) from None
     lines = sample.splitlines(keepends=True)
     tops = {each: next(csv.reader(lines, delimiter=each), []) for each in SEPARATORS}
-    separator = max(SEPARATORS, key=lambda each: len(tops[each]))
-    cells = [cell for row in csv.reader(lines[1:], delimiter=separator) for cell in row]
-    forms = (r"-?\d+\.\d+", r"-?(?![1-9]\d{0,2},\d{3}$)\d+,\d+")  # 1,000 may be a thousand
-    has_points, has_commas = (any(re.fullmatch(form, cell) for cell in cells) for form in forms)
+    # of numbers without names on top, 0,5;1,5 has more commas than cells
+    are_rows = {each: all(is_number(with_point(cell)) for cell in top) for each, top in tops.items()}
+    separator = max(SEPARATORS, key=lambda each: (are_rows[each], len(tops[each])))
+    rows = lines if are_rows[separator] else lines[1:]
+    cells = [cell for row in csv.reader(rows, delimiter=separator) for cell in row]
+    has_points, has_commas = (any(form.fullmatch(cell) for cell in cells) for form in (POINT, DECIMAL_COMMA))
     decimal = "," if has_commas and not has_points and separator != "," else "."
     return Form(separator, decimal, tuple(name.strip() for name in tops[separator]))
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def with_point(cell: str) -> str:
+    """A number with a decimal comma as others write it; anything else as it is."""
+    pointed = cell.replace(",", ".")
+    return pointed if is_number(pointed) else cell
 
 
 def count_cells(path: Path, form: Form) -> Iterator[int]:
