@@ -35,7 +35,17 @@ from laconic.fleets.host import Home
 from laconic.fleets.link import Address, Link
 from laconic.fleets.mqtt import Board, MqttFleet, Post
 from laconic.fleets.source import ClientData
-from laconic.records import Deployed, Failure, Sockets, Summary, append_lines, log_event, read, to_line
+from laconic.records import (
+    Deployed,
+    Failure,
+    Sockets,
+    Summary,
+    append_lines,
+    drop_torn_line,
+    log_event,
+    read,
+    to_line,
+)
 from laconic.runs.checkpoint import verify
 from laconic.runs.config import read_config
 from laconic.runs.run import Interrupted, drive, find_conditions
@@ -46,6 +56,8 @@ BROKER_RESTART_SECONDS = 1.0
 KEEPALIVE_SECONDS = 30  # of the server's own connection, which should hear soon that it broke
 MOST_NAMED = 8  # finished runs that a node is told of
 
+SocketKind = Literal["exchange", "connect", "idle"]  # of Sockets
+
 
 class Server:
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
@@ -53,7 +65,7 @@ class Server:
         self.settings = read_settings(folder, "server")
         self.board = Board(self.settings.task.n_clients)
         self.sent: dict[int, dict[str, Sent]] = {}  # by client, then by what they are bytes of
-        self._weighed: list[Sockets] = []  # not yet written
+        self._weighed: dict[tuple[int, int, SocketKind], Sent] = {}  # by round and client, not yet written
         address = Address(self.settings.host, self.settings.port)
         self.link = Link(
             address, folder, "server", ["l/+/r", "l/+/s"], self.board.hear, self._tell_run,
@@ -101,6 +113,7 @@ class Server:
 
     def _drive(self, folder: Path) -> None:
         verify(folder)
+        drop_torn_line(folder / Sockets.file)
         deployed, config, attempt = read(folder, Deployed), read_config(folder / "config.toml"), count_attempt(folder)
         finished = list_finished(self.folder)[-MOST_NAMED:]
         settings = (folder / "config.toml").read_text("utf-8")
@@ -149,23 +162,27 @@ class Server:
                 fleet.part()
             finally:
                 fleet.close()
-                rows, self._weighed = self._weighed, []
-                append_lines(folder / Sockets.file, map(to_line, rows))
+                self._write_weighed()
                 self._limit_messages(AT_REST_BYTES)
 
         drive(config, folder, open_nodes, None)
 
     def _weigh(self, number: int, client: int, answer: Answer) -> None:
         """What a node says its socket took: beside what was coded, and apart what connecting and waiting did."""
-        kinds: dict[Literal["exchange", "connect", "idle"], Sent]
-        kinds = {"exchange": answer.exchanged, "connect": answer.linked, "idle": answer.idle}
+        kinds: dict[SocketKind, Sent] = {"exchange": answer.exchanged, "connect": answer.linked, "idle": answer.idle}
         for kind, sent in kinds.items():
             self._add(client, kind, sent)
             if any(sent):
-                self._weighed.append(Sockets(number, client, kind, sent.up, sent.down))
+                self._weighed[number, client, kind] = self._weighed.get((number, client, kind), Sent()).plus(sent)
+
+    def _write_weighed(self) -> None:
+        rows, self._weighed = self._weighed, {}
+        if rows and self._run is not None:
+            append_lines(self._run / Sockets.file, (to_line(Sockets(*of, *sent)) for of, sent in rows.items()))
 
     def _count(self, ledger: Ledger) -> None:
         """Beside that: what a round's messages are, coded and by the paper's count; a peer's come up and go down."""
+        self._write_weighed()
         for (client, peer, direction), counts in ledger.totals("client", "peer", "direction").items():
             for kind, n_bytes in (("coded", counts.sent_bytes), ("paper", round(counts.paper_bits / 8))):
                 self._add(client, kind, Sent(down=n_bytes) if direction == "down" else Sent(up=n_bytes))
@@ -188,13 +205,20 @@ class Server:
         """That the owner of the broker lets any message have."""
         return self.settings.largest_bytes - ROOM_BYTES
 
-    def _limit_messages(self, most_bytes: int | None) -> None:
+    def _limit_messages(self, most_bytes: int) -> None:
         """At a broker of our own; who runs another sets its limit."""
-        if self.settings.broker:
-            try:
-                limit_messages(self.folder / self.settings.broker, most_bytes)
-            except OSError as error:
-                self._tell_run(f"the broker's limit for messages stays as it is, {most_bytes} B would do: {error}")
+        if not self.settings.broker:
+            return
+        folder = (self.folder / self.settings.broker).resolve()
+        try:
+            trouble = "" if limit_messages(folder, most_bytes) else "the one that is reached was not started there"
+        except OSError as error:
+            trouble = str(error)
+        if trouble and self.link.is_up.is_set():
+            self._tell_run(
+                f"the broker has not read {folder / 'mosquitto.conf'} again ({trouble}): it goes on with its limit of "
+                f"before, not with {most_bytes} B.  Restart it, or send its process SIGHUP as whoever runs it"
+            )
 
     @contextmanager
     def _keep_broker(self) -> Iterator[None]:
