@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from laconic.deploy.broker import PID, broker_command, is_listening, limit_messa
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, stopping
 from laconic.deploy.limits import AT_REST_BYTES, ROOM_BYTES, find_limit
 from laconic.deploy.node_runs import write_begin
-from laconic.deploy.runs import BEGUN, count_attempt, list_finished
+from laconic.deploy.runs import count_attempt, list_finished
 from laconic.deploy.settings import name_node, read_settings
 from laconic.deploy.thresholds import (
     Sketch,
@@ -28,7 +27,7 @@ from laconic.deploy.thresholds import (
     read_thresholds,
     write_thresholds,
 )
-from laconic.deploy.watching import KINDS, STATUS
+from laconic.deploy.watching import KINDS
 from laconic.files import lock, write_atomically
 from laconic.fleets.frames import BEGIN, SKETCH, THRESHOLDS, Answer, Sent
 from laconic.fleets.host import Home
@@ -38,10 +37,13 @@ from laconic.fleets.source import ClientData
 from laconic.records import (
     Deployed,
     Failure,
+    Node,
+    Nodes,
     Sockets,
     Summary,
     append_lines,
     drop_torn_line,
+    list_begun,
     log_event,
     read,
     to_line,
@@ -92,8 +94,7 @@ class Server:
 
     def list_due(self) -> list[Path]:
         """Runs that are neither done nor failed, in the order in which they were begun."""
-        begun = sorted((self.folder / BEGUN).glob("*"), key=lambda path: path.stat().st_mtime)
-        folders = [Path(path.read_text("utf-8")) for path in begun if path.suffix != ".draft"]
+        folders = [Path(path.read_text("utf-8")) for path in list_begun(self.folder)]
         ends = (Summary.file, Failure.file)
         return [f for f in folders if (f / "config.toml").exists() and not any((f / end).exists() for end in ends)]
 
@@ -257,21 +258,22 @@ class Server:
     def _keep_status(self) -> None:
         last = ""
         while True:
-            rows = [self._describe(client) for client in range(self.settings.task.n_clients)]
-            status = json.dumps({"broker": self.link.is_up.is_set(), "run": str(self._run or ""), "nodes": rows})
+            nodes = [self._describe(client) for client in range(self.settings.task.n_clients)]
+            status = to_line(Nodes(self.link.is_up.is_set(), str(self._run or ""), nodes))
             if status != last:
                 with suppress(OSError):
-                    write_atomically(self.folder / STATUS, status.encode())
+                    write_atomically(self.folder / Nodes.file, status.encode())
                 last = status
             time.sleep(1)
 
-    def _describe(self, client: int) -> dict[str, object]:
+    def _describe(self, client: int) -> Node:
         board, state = self.board, "never seen"
         if client in board.here:
             state = "online"
         elif client in board.left:
             state = "asleep" if client in board.asleep else "offline"
-        return {"client": client, "node": name_node(client), "status": state, "sent": self.sent.get(client, {})}
+        sent = {kind: [*each] for kind, each in self.sent.get(client, {}).items()}
+        return Node(client, name_node(client), state, sent)
 
     def _tell_run(self, line: str) -> None:
         self._say(line)

@@ -42,11 +42,14 @@ from laconic.records.kinds import (
     Traffic,
 )
 from laconic.records.schema import Mismatch, read_record
+from laconic.records.server import BEGUN, SERVER_SETTINGS, Node, Nodes, list_begun
 
 __all__ = [
+    "BEGUN",
     "ENVELOPE",
     "LINES",
     "SCHEMA",
+    "SERVER_SETTINGS",
     "ClientScore",
     "Deployed",
     "Drift",
@@ -57,6 +60,8 @@ __all__ = [
     "Letters",
     "Matrix",
     "Mismatch",
+    "Node",
+    "Nodes",
     "Pairs",
     "Panel",
     "Panels",
@@ -73,6 +78,7 @@ __all__ = [
     "drop_torn_line",
     "fault",
     "find_runs",
+    "list_begun",
     "log_event",
     "one_line",
     "read",
