@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from laconic.explain.parts import Anatomy, dissect
 from laconic.explain.row import RowExplanation, Voice, explain_row
-from laconic.explain.rules import ModelRule, list_rules
+from laconic.explain.rules import ModelRule, join_alike, list_rules
 from laconic.models.background import Background
 from laconic.models.machines import ClauseHeads
 from laconic.models.portable import Evidences, PortableModel
@@ -117,6 +117,7 @@ def explain_model(
     else:
         rules = list_rules(portable, evidence, background)
     told = None if row is None or rows is None else explain_row(portable, rules, rows, row, truth)
+    rules = join_alike(rules)
     if label is not None:
         rules = [rule for rule in rules if label in dict(rule.votes)]
     n_examples = None if not evidence else next(iter(evidence.values())).n_examples
@@ -156,6 +157,7 @@ def pick_voices(row: RowExplanation, label: str | None) -> list[Voice]:
 def describe_rule(rule: ModelRule) -> dict[str, Any]:
     return asdict(rule) | {
         "votes": dict(rule.votes),
+        "alike": [describe_rule(other) for other in rule.alike],
         "support": rule.support if isfinite(rule.support) else None,
         "precision": rule.precision if isfinite(rule.precision) else None,
         "text": str(rule),

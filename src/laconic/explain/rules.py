@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -23,12 +25,13 @@ class ModelRule(Rule):
     part: str = ""  # clauses, private, shared or pooled
     offered_by: int | None = None  # a pooled clause: the client that offered it, where a run knows that
     n_holders: int | None = None  # clients that have it
+    alike: tuple[ModelRule, ...] = ()  # of other clauses that say the same; their votes are among its own
 
 
 def list_rules(
     portable: PortableModel, evidence: Evidences | None, background: Background | None = None
 ) -> list[ModelRule]:
-    """By class, heaviest first, part by part. evidence: by part; None: nothing was counted."""
+    """Of each clause, by class, heaviest first, part by part. evidence: by part; None: nothing was counted."""
     anatomy = dissect(portable.model)
     if anatomy is None:
         raise ValueError(
@@ -42,6 +45,31 @@ def list_rules(
         rules += [add_origin(rule, part.name, background) for rule in read_part(portable, part, counted)]
     order = {name: place for place, name in enumerate(portable.about.classes)}
     return sorted(rules, key=lambda rule: order[rule.label])  # stable, so parts and weights keep their order
+
+
+def join_alike(rules: Iterable[ModelRule]) -> list[ModelRule]:
+    """One for all clauses of a part that say the same, their votes added up; in the order of list_rules."""
+    groups: dict[tuple[str, str], dict[tuple[str, bool], list[ModelRule]]] = {}
+    for rule in rules:
+        same = groups.setdefault((rule.label, rule.part), {}).setdefault((rule.condition, rule.is_for), [])
+        same.append(rule)
+    return [
+        rule
+        for group in groups.values()
+        for rule in sorted(map(add_votes, group.values()), key=lambda rule: -rule.weight)
+    ]
+
+
+def add_votes(same: Sequence[ModelRule]) -> ModelRule:
+    """What they say most of stays so, for there they all agree."""
+    first, *others = same
+    if not others:
+        return first
+    votes = Counter[str]()
+    for rule in same:
+        votes.update(dict(rule.votes))
+    told = sorted(((label, vote) for label, vote in votes.items() if vote), key=lambda each: -abs(each[1]))
+    return replace(first, votes=tuple(told), alike=tuple(others))
 
 
 def read_part(portable: PortableModel, part: Part, evidence: Evidence | None) -> list[Rule]:
