@@ -13,7 +13,15 @@ from laconic.algorithm import Task
 from laconic.deploy.broker import COMMAND, LOOPBACK, write_broker
 from laconic.deploy.examples import write_examples
 from laconic.deploy.keys import ISSUED, REVOKED, make_authority, make_certificate, make_node_key, revoke, sign_request
-from laconic.deploy.settings import LARGEST_BYTES, Settings, check_address, name_node, read_settings, write_settings
+from laconic.deploy.settings import (
+    LARGEST_BYTES,
+    Addressed,
+    Settings,
+    check_address,
+    name_node,
+    read_settings,
+    write_settings,
+)
 from laconic.deploy.units import PRIVATE, write_unit
 from laconic.fleets.source import ClientData
 from laconic.records import SERVER_SETTINGS, Holding, Partition, write
@@ -29,7 +37,7 @@ RESTART_SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Addressed):
     """What a deployment is to be."""
 
     address: str
@@ -39,14 +47,6 @@ class Plan:
     over: str = "mqtt"  # or flower
     broker_authority: Path | None = None  # certificate behind a broker that others run; None: a broker of our own
     largest_bytes: int = LARGEST_BYTES  # that a message may have
-
-    @property
-    def host(self) -> str:
-        return self.address.rpartition(":")[0]
-
-    @property
-    def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
 
 
 def make_deployment(folder: Path, plan: Plan) -> None:

@@ -181,6 +181,10 @@ class Panel:
         if self.kind not in known:
             raise Mismatch(f"panel “{self.title}” is of kind {self.kind!r}", f"one of {', '.join(known)}")
 
+    @classmethod
+    def of_two_models(cls, notes: dict[str, str]) -> Panel:
+        return cls("models", "Two models of each client", notes)
+
 
 @dataclass(frozen=True)
 class Panels:
