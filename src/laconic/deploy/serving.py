@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
 
 from laconic import wire
 from laconic.deploy.broker import PID, broker_command, is_listening, limit_messages, reload
@@ -39,6 +38,7 @@ from laconic.records import (
     Failure,
     Node,
     Nodes,
+    SocketKind,
     Sockets,
     Summary,
     append_lines,
@@ -57,8 +57,6 @@ from laconic.wire import Ledger
 BROKER_RESTART_SECONDS = 1.0
 KEEPALIVE_SECONDS = 30  # of the server's own connection, which should hear soon that it broke
 MOST_NAMED = 8  # finished runs that a node is told of
-
-SocketKind = Literal["exchange", "connect", "idle"]  # of Sockets
 
 
 class Server:
