@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from explained import MACHINES, NETWORKS
 
 import laconic
 from laconic.explain.parts import dissect
+from laconic.explain.row import Voice, join_voices
 from laconic.explain.rules import ModelRule, join_alike, list_rules
-from laconic.explain.words import word_origin
+from laconic.explain.words import word_origin, word_spoken
 from laconic.exporting import export_model
 from laconic.runs import checkpoint
 from laconic.runs.client_models import read_client, read_examples
@@ -118,6 +120,10 @@ def test_clauses_that_say_the_same_are_one_rule_with_all_their_votes() -> None:
     )  # fmt: skip
     assert word_origin(heavy) == "pooled, 2 clauses, offered by clients 1, 2, held by 4 clients"
     assert (light, against) == (rules[0], rules[3])  # what speaks the other way is told apart
+    voices = [Voice(rule, speaks, rule.votes) for rule, speaks in zip(rules, [1.0] * 4, strict=True)]
+    assert [(v.rule.clause, dict(v.amounts)["ill"]) for v in join_voices(voices)] == [(1, -2.5), (0, -2), (3, 1)]
+    assert len(join_voices([replace(voices[1], speaks=0.5), voices[2]])) == 2  # one speaks as far as the other does not
+    assert word_spoken(join_voices(voices), None) == "4 clauses spoke"
 
 
 def test_votes_of_rules_are_those_of_all_clauses(cellar: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.explain.parts import Anatomy, dissect
-from laconic.explain.row import RowExplanation, Voice, explain_row
+from laconic.explain.row import RowExplanation, Voice, explain_row, join_voices
 from laconic.explain.rules import ModelRule, join_alike, list_rules
 from laconic.models.background import Background
 from laconic.models.machines import ClauseHeads
@@ -148,10 +148,11 @@ def pick_top(rules: Sequence[ModelRule], top: int) -> dict[str, list[ModelRule]]
 
 
 def pick_voices(row: RowExplanation, label: str | None) -> list[Voice]:
-    """Those that add to a class, largest first; of no class in particular: all."""
+    """Those that add to a class, largest first, clauses that say the same as one; of no class in particular: all."""
+    voices = join_voices(row.voices)
     if label is None:
-        return list(row.voices)
-    return sorted((v for v in row.voices if v.adds_to(label)), key=lambda voice: -abs(voice.adds_to(label)))
+        return voices
+    return sorted((v for v in voices if v.adds_to(label)), key=lambda voice: -abs(voice.adds_to(label)))
 
 
 def describe_rule(rule: ModelRule) -> dict[str, Any]:

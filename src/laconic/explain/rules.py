@@ -19,6 +19,8 @@ from laconic.tsetlin.booleanize import Bit
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.rules import Evidence, Rule, read_rules
 
+Saying = tuple[str, str, str, bool]
+
 
 @dataclass(frozen=True)
 class ModelRule(Rule):
@@ -49,10 +51,9 @@ def list_rules(
 
 def join_alike(rules: Iterable[ModelRule]) -> list[ModelRule]:
     """One for all clauses of a part that say the same, their votes added up; in the order of list_rules."""
-    groups: dict[tuple[str, str], dict[tuple[str, bool], list[ModelRule]]] = {}
+    groups: dict[tuple[str, str], dict[Saying, list[ModelRule]]] = {}
     for rule in rules:
-        same = groups.setdefault((rule.label, rule.part), {}).setdefault((rule.condition, rule.is_for), [])
-        same.append(rule)
+        groups.setdefault((rule.label, rule.part), {}).setdefault(find_saying(rule), []).append(rule)
     return [
         rule
         for group in groups.values()
@@ -60,16 +61,24 @@ def join_alike(rules: Iterable[ModelRule]) -> list[ModelRule]:
     ]
 
 
+def find_saying(rule: ModelRule) -> Saying:
+    """Equal for rules that say the same, as to the same class."""
+    return rule.part, rule.condition, rule.label, rule.is_for
+
+
 def add_votes(same: Sequence[ModelRule]) -> ModelRule:
     """What they say most of stays so, for there they all agree."""
     first, *others = same
-    if not others:
-        return first
-    votes = Counter[str]()
-    for rule in same:
-        votes.update(dict(rule.votes))
-    told = sorted(((label, vote) for label, vote in votes.items() if vote), key=lambda each: -abs(each[1]))
-    return replace(first, votes=tuple(told), alike=tuple(others))
+    return replace(first, votes=add_amounts(rule.votes for rule in same), alike=tuple(others)) if others else first
+
+
+def add_amounts(some: Iterable[Sequence[tuple[str, float]]]) -> tuple[tuple[str, float], ...]:
+    """By class, largest first."""
+    sums = Counter[str]()
+    for amounts in some:
+        sums.update(dict(amounts))
+    told = [(label, amount) for label, amount in sums.items() if amount]
+    return tuple(sorted(told, key=lambda each: -abs(each[1])))
 
 
 def read_part(portable: PortableModel, part: Part, evidence: Evidence | None) -> list[Rule]:

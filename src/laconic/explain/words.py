@@ -105,10 +105,12 @@ def word_verdict(row: RowExplanation) -> str:
 
 def word_spoken(voices: Sequence[Voice], label: str | None) -> str:
     """How many clauses of each part spoke."""
-    parts = Counter(voice.rule.part for voice in voices)
+    parts = Counter[str]()
+    for voice in voices:
+        parts[voice.rule.part] += 1 + len(voice.rule.alike)
     of = f" of class {label}" if label is not None else ""
     named = ", ".join(f"{n:,} {part}" for part, n in parts.items()) if len(parts) > 1 else ""
-    return f"{count(len(voices), 'clause')} spoke{of}" + (f": {named}" if named else "")
+    return f"{count(parts.total(), 'clause')} spoke{of}" + (f": {named}" if named else "")
 
 
 def list_sums(row: RowExplanation) -> tuple[dict[str, tuple[float, ...]], list[int]]:
