@@ -1,6 +1,6 @@
 """Writes anew what pages have from figures and code: tables of docs/results from the JSON beside them (tables.py,
-partition_tables.py), those of methods from what each says of itself, its messages' schemas and all results
-(method_tables.py), the README's first sentence and its picture (headline.py).
+partition_tables.py, pool_tables.py), those of methods from what each says of itself, its messages' schemas and all
+results (method_tables.py), the README's first sentence and its picture (headline.py).
 
     python benchmarks/pages.py              writes
     python benchmarks/pages.py --check      writes nothing; exits with 1 if a page is not what it should be
@@ -17,6 +17,7 @@ from pathlib import Path
 import headline
 import method_tables  # noqa: F401  # adds its tables
 import partition_tables  # noqa: F401  # likewise
+import pool_tables  # noqa: F401  # likewise
 from tables import TABLES
 
 from laconic.reproduce.page import TABLE, render_table
@@ -42,7 +43,7 @@ def refresh(page: str) -> str:
 
 
 def list_pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs" / "methods").glob("*.md")), *sorted(RESULTS.glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs" / "methods").glob("*.md")), *sorted(RESULTS.rglob("*.md"))]
 
 
 def main(arguments: list[str]) -> None:

@@ -6,14 +6,17 @@ from typing import Any
 from tables import NOTHING, Rows, link, number, sent_kb, table
 
 
-@table("ruler", "| data | 25 rounds | 50 rounds | 75 rounds | 100 rounds")
+@table("ruler", "| data | α | 25 rounds | 50 rounds | 75 rounds | 100 rounds")
 def ruler(file: Any) -> Rows:
     """Methods by their best accuracy; cells: percent, worst tenth, kilobytes of a client until then."""
-    rows = sorted(file["rows"], key=lambda row: row["accuracy"])
-    best = {(row["data"], row["method"]): row["accuracy"] for row in rows}
-    for data, method in sorted(best, key=lambda key: (key[0], -best[key])):
-        cells = {row["rounds"]: row for row in rows if (row["data"], row["method"]) == (data, method)}
-        yield [link(method), data, *(show_point(cells.get(rounds)) for rounds in (25, 50, 75, 100))]
+    cells: dict[tuple[str, float, str], dict[int, Any]] = {}
+    for row in file["rows"]:
+        cells.setdefault((row["data"], row["alpha"], row["method"]), {})[row["rounds"]] = row
+    best = {key: max(row["accuracy"] for row in rows.values()) for key, rows in cells.items()}
+    for key in sorted(cells, key=lambda key: (key[0], key[1], -best[key])):
+        data, alpha, method = key
+        points = [show_point(cells[key].get(rounds)) for rounds in (25, 50, 75, 100)]
+        yield [link(method), data, f"{alpha:g}", *points]
 
 
 def show_point(row: Any) -> str:

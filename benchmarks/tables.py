@@ -18,7 +18,6 @@ Rows = Iterator[list[str]]
 Make = Callable[[Any], Rows]
 TABLES: dict[str, tuple[str, Make]] = {}  # by name: header and rows
 
-POOLED = {"ci": "CIFAR-10", "fm": "Fashion-MNIST"}  # as names of clausepool's runs have them
 DATA = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
 NOTHING = "–"
 
@@ -49,70 +48,6 @@ def sent_kb(run: Any) -> float:
 
 
 # -- Tsetlin Machines
-
-
-@table("clausepool", "| clauses a class | alone | own clauses | clausepool | over alone | over own | kB at most | aim")
-def clausepool(file: Any) -> Rows:
-    runs = {run["run"]: run for run in file["twenty_steps"] + file["fashion_mnist"]}
-
-    def three(pattern: str, key: str) -> list[float]:
-        return [runs[pattern.format(seed)][key] for seed in range(3)]
-
-    def mean(pattern: str) -> str:
-        return f"{fmean(three(pattern, 'last')):.2f} ({fmean(three(pattern, 'p10')):.1f})" if pattern else NOTHING
-
-    def gain(pattern: str, other: str) -> str:
-        if not other:
-            return NOTHING
-        gains = [a - b for a, b in zip(three(pattern, "last"), three(other, "last"), strict=True)]
-        return f"{signed(fmean(gains))} ± {stdev(gains) / len(gains) ** 0.5:.2f}"
-
-    for title, offered, pool, alone, own, aim in (
-        ("CIFAR-10, α = 0.1", "1", "ci-q1-{}", "ci-local-{}", "", "84 % in 40 kB"),
-        ("CIFAR-10, α = 0.1", "3", "ci-q3-{}", "ci-local-{}", "", "85.3 % in 115 kB"),
-        ("Fashion-MNIST, α = 0.05", "2", "fm0.05-pool-{}", "local-0.05/seed-{}", "fm0.05-own-{}", "+0.4 in 25 kB"),
-        ("Fashion-MNIST, α = 0.1", "2", "fm0.1-pool-{}", "local-0.1/seed-{}", "fm0.1-own-{}", "+1.2 in 40 kB"),
-        ("Fashion-MNIST, α = 1", "2", "fm1-pool-{}", "local-1/seed-{}", "fm1-own-{}", "+5.5 in 180 kB"),
-    ):
-        most = max(sent_kb(runs[pool.format(seed)]) for seed in range(3))
-        gains = [gain(pool, alone), gain(pool, own)]
-        yield [title, offered, mean(alone), mean(own), mean(pool), *gains, f"{most:.1f}", aim]
-
-
-@table("clausepool.seeds", "| seed | alone | own clauses | private seed head | seedhead | clausepool | few bytes")
-def clausepool_seeds(file: Any) -> Rows:
-    """Runs of `mirrored`, and controls of older lists on the same partitions."""
-    runs = {run["run"]: run for name in ("fashion_mnist", "twenty_steps", "mirrored") for run in file[name]}
-
-    def show(*names: str) -> str:
-        run = next((runs[name] for name in names if name in runs), None)
-        if run is None:
-            return NOTHING
-        size = sent_kb(run)
-        return f"{run['last']:.2f} ({run['p10']:.1f})" + (f", {size:.1f} kB" if size else "")
-
-    for key, title in POOLED.items():
-        for alpha in ("0.05", "0.1", "1"):
-            for seed in range(5):
-                mine = {part: f"M-{key}{alpha}-{part}-{seed}" for part in ("private", "seed", "pool", "few")}
-                if not any(name in runs for name in mine.values()):
-                    continue
-                older = f"local-{alpha}/seed-{seed}" if key == "fm" else ""
-                alone = show(f"M-{key}{alpha}-alone-{seed}", older)
-                own = show(f"M-{key}{alpha}-own-{seed}", f"{key}{alpha}-own-{seed}")
-                yield [f"{title}, α = {alpha}", str(seed), alone, own, *map(show, mine.values())]
-
-
-@table("clausepool.rounds", "| seed | round 4 | round 8 | round 12 | round 16")
-def clausepool_rounds(file: Any) -> Rows:
-    """How accuracy and bytes grow."""
-    for run in file["mirrored"]:
-        if found := re.fullmatch(r"M-(ci|fm)([\d.]+)-pool-(\d)", run["run"]):
-            cells = [
-                f"{run['by_round'][number]:.2f}, {run['bytes_by_round'][number] / 1e5:.1f} kB"
-                for number in ("4", "8", "12", "16")
-            ]
-            yield [f"{POOLED[found[1]]}, α = {found[2]}", found[3], *cells]
 
 
 CS_PFEDTM = {  # runs of Fashion-MNIST are named by these
@@ -223,8 +158,18 @@ def mnist(file: Any) -> Rows:
 
 @table("fuzzy", "| clauses a class | classic (literals) | fuzzy (literals) | training, classic · fuzzy")
 def fuzzy(file: Any) -> Rows:
+    yield from show_both(file["accuracy"])
+
+
+@table("fuzzy.thousands", "| clauses a class | classic (literals) | fuzzy (literals) | training, classic · fuzzy")
+def fuzzy_thousands(file: Any) -> Rows:
+    yield from show_both(file["thousands"])
+
+
+def show_both(measured: list[Any]) -> Rows:
+    """Classic and fuzzy machines of as many clauses side by side."""
     rows = defaultdict[tuple[str, int], dict[str, list[Any]]](lambda: defaultdict(list))
-    for row in file["accuracy"]:
+    for row in measured:
         rows[row["data"], row["n_clauses"]][row["kind"]].append(row)
     for (data, n_clauses), kinds in rows.items():
         cells, seconds = [], []

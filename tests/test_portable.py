@@ -114,17 +114,19 @@ def test_locks_of_windows_keep_a_second_process_out(tmp_path: Path, monkeypatch:
     held: set[int] = set()
 
     def locking(handle: int, how: int, n_bytes: int) -> None:
-        assert (how, n_bytes) == (7, 1)
         place = os.lseek(handle, 0, os.SEEK_CUR)
-        if place in held:
-            raise OSError("locked")
-        held.add(place)
+        assert (how in (7, 8), n_bytes) == (True, 1)
+        if (how == 7) == (place in held):
+            raise OSError("locked, or not locked")
+        held.symmetric_difference_update({place})
 
-    windows = types.SimpleNamespace(LK_NBLCK=7, locking=locking)
+    windows = types.SimpleNamespace(LK_NBLCK=7, LK_UNLCK=8, locking=locking)
     monkeypatch.setitem(sys.modules, "msvcrt", windows)  # type: ignore[arg-type]
     monkeypatch.setattr(sys, "platform", "win32")
     text = Path(files.__file__).read_text("utf-8")
     there = types.ModuleType("files_on_windows")
     exec(compile(text, files.__file__, "exec"), there.__dict__)
+    (tmp_path / "lock").write_text("process 1 on here since yesterday: laconic run")
+    assert not there.is_in_use(tmp_path)  # who looks lets go
     with there.lock(tmp_path), pytest.raises(there.InUse, match="in use by process"), there.lock(tmp_path):
         pass

@@ -49,5 +49,5 @@ def find_way(figure: Figure) -> Way:
             run += f"-{more[0]}"
     elif figure.table == "3":
         measure = more[0]
-    hours = 200 * 20 * 5 * 500 / 1e6 * (4.5 if data == "cifar100" else 1.5)
+    hours = rounds * 20 * 5 * 500 / 1e6 * (0.6 if data == "cifar100" else 0.2)  # of a million images trained on
     return Recipe(run, tuple(settings), tuple(small), tuple(tiny), measure, hours, hours * 60 / rounds)
