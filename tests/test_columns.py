@@ -37,6 +37,15 @@ def test_values_and_gaps_of_a_second_table_count_too() -> None:
     np.testing.assert_array_equal(numbers[1], [0, np.nan])
 
 
+def test_equal_numbers_are_one_value_however_they_are_written() -> None:
+    column, numbers, _ = fit_column("code", [(np.array([3.0, 7.5, 10.0**15 + 1]), HERE), (["03", "7.50", "x"], HERE)])
+    assert column.values == ("03", "1000000000000001", "7.50", "x")
+    assert [each.tolist() for each in numbers] == [[0, 2, 1], [0, 2, 3]]
+    assert column.encode(["3", "7.5", "x"]).tolist() == column.encode(["3.0", "07.5", "x"]).tolist() == [0, 2, 3]
+    with pytest.raises(ValueError, match=r"code holds 9007199254740992\.0 in row 1 .*run together"):
+        fit_column("code", [(np.array([2.0**53]), HERE), (["x"], HERE)])
+
+
 def test_truth_is_a_text_like_any_other() -> None:
     column, numbers, _ = fit(np.array([True, False]))
     assert column.values == ("False", "True")

@@ -8,6 +8,7 @@ import pytest
 
 from clinics import write_clinics
 from laconic.gallery import MOST_EXAMPLES, N_CLIENTS, N_RULES, report
+from laconic.report import read_runs
 from laconic.runs.config import read_config
 from laconic.runs.run import run
 
@@ -33,7 +34,7 @@ def clinics(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_section(folder: Path, out: Path, clients: list[str] | None = None) -> str:
-    report([folder], out, clients)
+    report(read_runs([folder]), out, clients)
     found = re.search(r'<section id="clauses".*?</section>', out.read_text("utf-8"), re.DOTALL)
     return found[0] if found else ""
 
@@ -56,7 +57,7 @@ def test_clauses_of_tables_are_rules_in_the_words_of_the_columns(clinics: Path, 
 
 
 def test_a_clinic_goes_by_its_name_all_over_the_page(clinics: Path, tmp_path: Path) -> None:
-    report([clinics], tmp_path / "page.html", [])
+    report(read_runs([clinics]), tmp_path / "page.html", [])
     text = (tmp_path / "page.html").read_text("utf-8")
     assert "<td class=w data-v=1>north" in text
     assert '"across":["east","north","south"]' in text
@@ -70,7 +71,7 @@ def test_nobodys_clauses_are_shown_where_none_are_wanted(digits: Path, tmp_path:
 
 def test_a_client_that_is_not_there_is_refused_and_no_page_written(digits: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="client is '77'"):
-        report([digits], tmp_path / "page.html", ["77"])
+        report(read_runs([digits]), tmp_path / "page.html", ["77"])
     assert not (tmp_path / "page.html").exists()
 
 

@@ -170,20 +170,20 @@ def report(
     clients = None if clauses_of is None else [] if clauses_of == "none" else clauses_of.split(",")
     with explained(debug=debug):
         from laconic.gallery import report as write_page
-        from laconic.records import find_runs
-        from laconic.report import describe, read_run
+        from laconic.report import describe, read_runs
         from laconic.report.paper import check_installed, write_figures
 
         check_installed(kinds)
         if as_json:
-            typer.echo(json.dumps([describe(read_run(run)) for folder in runs for run in find_runs(folder)]))
+            typer.echo(json.dumps([describe(run) for run in read_runs(runs)]))
             return
         if out is None and len(runs) > 1:
             raise typer.BadParameter("say where several folders go: -o report.html")
         page = out or runs[0] / "report.html"
-        write_page(runs, page, clients)
+        found = read_runs(runs)
+        write_page(found, page, clients)
         typer.echo(f"report: {page}")
-        for figure in write_figures(runs, page.parent / "figures", kinds):
+        for figure in write_figures(found, page.parent / "figures", kinds):
             typer.echo(f"figure: {figure}")
 
 

@@ -43,18 +43,20 @@ class ClientModel(PortableModel):
         return self.model.scores(self.read(rows))
 
     def rules(self, rows: ArrayLike | None = None, labels: ArrayLike | None = None) -> list[ModelRule]:
-        """By class, heaviest first; support and precision are over these rows, whose labels are names of classes.
+        """By class, heaviest first, one for all clauses that say the same.
+
+        Support and precision are over these rows, whose labels are names of classes.
 
         Without rows they are over the client's training examples, as these were counted when the model left its run.
         """
-        from laconic.explain.rules import count_evidence, list_rules
+        from laconic.explain.rules import count_evidence, join_alike, list_rules
 
         if rows is None:
-            return list_rules(self, self.find_evidence(), self.find_background())
+            return join_alike(list_rules(self, self.find_evidence(), self.find_background()))
         x, y = self.read(rows), self.number(labels)
         if len(x) != len(y):
             raise ValueError(f"{len(x)} rows came with {len(y)} labels; give a label for each row")
-        return list_rules(self, count_evidence(self.model, x, y), self.find_background())
+        return join_alike(list_rules(self, count_evidence(self.model, x, y), self.find_background()))
 
     def number(self, labels: ArrayLike | None) -> NDArray[np.int64]:
         """[row] places of these names among the classes."""

@@ -6,10 +6,10 @@ What is no number and no text is refused, with its row and column.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, time
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -25,7 +25,9 @@ DATE = re.compile(  # and times of day
     r"|nov(ember)?|dec(ember)?)\.? \d",
     re.IGNORECASE,
 )
+EXACT = 2**53  # from here on floats take whole numbers for their neighbours
 COMMAS = re.compile(r"-?\d+(,\d+)+")  # 0,5 or 1,000: which of them cannot be told
+DECIMAL_COMMA = re.compile(r"-?(?![1-9]\d{0,2},\d{3}$)\d+,\d+")  # 1,000 may be a thousand
 LEAVE_OUT = "leave the column out: name the others in data.features"
 ABOUT_DATES = f"make numbers of dates, days since a day that matters, say, or {LEAVE_OUT}"
 
@@ -65,11 +67,12 @@ class Column:
     def _place(self, cells: Any, origin: Origin) -> Numbers:
         found = read_cells(self.name, cells, origin)
         texts = found if isinstance(found, list) else write_numbers(found)
-        places: dict[str | None, float] = {value: float(place) for place, value in enumerate(self.values)}
-        strangers = {*texts} - {*places, None}
+        alike = find_alike({text for text in texts if text is not None}, self.values)
+        strangers = {text for text, values in alike.items() if len(values) != 1}
         if strangers:
             row = next(row for row, text in enumerate(texts) if text in strangers)
             raise origin.error(self.name, row, texts[row], f"known are {', '.join(self.values)}")
+        places: dict[str | None, float] = {text: self.values.index(value) for text, (value,) in alike.items()}
         places[None] = np.nan
         return np.array([places[text] for text in texts], np.float64)
 
@@ -94,8 +97,13 @@ def fit_column(name: str, parts: Sequence[tuple[Any, Origin]]) -> tuple[Column, 
         if np.isnan(numbers[0]).all():
             raise ValueError(f"column {name} has no value in any row; {LEAVE_OUT}")
         return Column(name, (), any(bool(np.isnan(each).any()) for each in numbers)), numbers, ""
+    for cells, origin in found:
+        if not isinstance(cells, list):
+            refuse_merged(name, cells, origin)
     texts = [(cells if isinstance(cells, list) else write_numbers(cells), origin) for cells, origin in found]
-    values = sorted({text for part, _ in texts for text in part if text is not None})
+    written = {text for cells, _ in found if isinstance(cells, list) for text in cells if text is not None}
+    counted = {text for part, _ in texts for text in part if text is not None} - written
+    values = sorted(written | {text for text, alike in find_alike(counted, written).items() if not alike})
     odd = check_values(name, values, texts)
     column = Column(name, tuple(values), any(None in part for part, _ in texts))
     return column, [column.encode(part, origin) for part, origin in texts], odd
@@ -189,7 +197,36 @@ def read_number(text: str) -> float:
 
 def write_numbers(numbers: Numbers) -> Texts:
     """As a file would have them, where other rows hold text."""
-    return [None if number != number else f"{number:.15g}" for number in numbers.tolist()]
+    return [None if each != each else f"{each:.0f}" if each % 1 == 0 else f"{each:.15g}" for each in numbers.tolist()]
+
+
+def find_alike(texts: Collection[str], known: Collection[str]) -> dict[str, list[str]]:
+    """Of each text itself, if it is known, or else those known that are the same number: 03 and 3.0 are 3."""
+    spellings: dict[Decimal, list[str]] = {}
+    for value in known:
+        if (number := read_exactly(value)) is not None:
+            spellings.setdefault(number, []).append(value)
+    numbers = {text: read_exactly(text) for text in texts}
+    return {
+        text: [text] if text in known else spellings.get(number, []) if number is not None else []
+        for text, number in numbers.items()
+    }
+
+
+def read_exactly(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def refuse_merged(name: str, numbers: Numbers, origin: Origin) -> None:
+    """Of numbers that are names or stand beside text."""
+    is_large = np.abs(numbers) >= EXACT
+    if is_large.any():
+        row = int(is_large.argmax())
+        raise origin.error(name, row, numbers[row], "numbers so large run together as floats: give them as text")
 
 
 def is_frame(rows: Any) -> bool:

@@ -91,18 +91,19 @@ def carry_out(plan: Plan, *, as_json: bool, quiet: bool, as_list: bool, where: s
 
 def tell(folders: list[Path], summaries: list[Summary], *, as_json: bool, as_list: bool) -> None:
     from laconic.gallery import report
-    from laconic.report import compare_table, format_bytes, read_run, render
+    from laconic.report import compare_table, format_bytes, read_runs, render
     from laconic.report.tables import format_percent
 
     home = folders[0] if len(folders) == 1 else Path(os.path.commonpath(folders))
     page = home / "report.html"
-    report(folders, page)
+    runs = read_runs(folders)
+    report(runs, page)
     if as_json:
         shown = [summary.to_json() for summary in summaries]
         typer.echo(json.dumps(shown if as_list else shown[0]))
         return
     if as_list:
-        print_table(render(compare_table([read_run(folder) for folder in folders])))
+        print_table(render(compare_table(runs)))
     else:
         done = summaries[0]
         mean, best, p10 = map(format_percent, (done.accuracy_mean, done.accuracy_best, done.accuracy_p10))

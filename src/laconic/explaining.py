@@ -38,7 +38,7 @@ def explain_client(
 def read_file(model: ClientModel, file: Path) -> NDArray[Any]:
     from laconic.rows import read_rows
 
-    return model.encode(read_rows(file, model.about.features, as_text=bool(model.preprocessing.text_columns)))
+    return model.encode(read_rows(file, model.about.features, model.preprocessing.text_columns))
 
 
 def find_test_examples(model: ClientModel, source: Path) -> tuple[NDArray[Any], list[str]]:

@@ -63,4 +63,4 @@ def write_rules(model: ClientModel, path: Path) -> None:
         )
     as_json = path.suffix == ".json"
     text = json.dumps([asdict(rule) for rule in rules], indent=1) if as_json else "\n".join(map(str, rules))
-    write_atomically(path, text.encode())
+    write_atomically(path, f"{text}\n".encode())

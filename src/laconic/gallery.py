@@ -14,16 +14,15 @@ from typing import Any
 from laconic.algorithms import METHODS
 from laconic.files import write_atomically
 from laconic.pages import Section
-from laconic.report import Group, Run, build_page, group_runs, read_runs
+from laconic.report import Group, Run, build_page, group_runs
 
 N_CLIENTS = 3  # of each method: who does worst, who does best, and one between
 N_RULES = 8  # of each client
 MOST_EXAMPLES = 200_000  # of all clients; more are not read again just to count how often clauses fire
 
 
-def report(folders: Sequence[str | Path], out: str | Path, clients: Sequence[str] | None = None) -> None:
+def report(runs: Sequence[Run], out: str | Path, clients: Sequence[str] | None = None) -> None:
     """Writes the page of these runs. clients: whose clauses are shown, by number or name; none if empty; None: some."""
-    runs = read_runs(folders)
     sections = [] if clients is not None and not clients else show_gallery(runs, clients)
     write_atomically(Path(out), build_page(runs, sections).encode())
 

@@ -45,8 +45,7 @@ def predict_file(
     from laconic.rows import read_rows
 
     model = open_model(path, client, own_code=own_code)
-    has_text = bool(model.preprocessing.text_columns)
-    labels = model.predict(read_rows(rows, model.about.features, as_text=has_text)).tolist()
+    labels = model.predict(read_rows(rows, model.about.features, model.preprocessing.text_columns)).tolist()
     return json.dumps({"client": model.about.client, "labels": labels}) if as_json else "\n".join(labels)
 
 

@@ -128,7 +128,7 @@ class Run:
     def report(self, path: str | Path | None = None) -> Path:
         """Writes the page, into the run's folder unless told otherwise."""
         page = Path(path) if path is not None else self.folder / "report.html"
-        write_page([self.folder], page)
+        write_page(report.read_runs([self.folder]), page)
         return page
 
     def __repr__(self) -> str:
@@ -155,7 +155,7 @@ class Comparison(Sequence[Run]):
     def report(self, path: str | Path | None = None) -> Path:
         """Writes one page of all runs, into their folder unless told otherwise."""
         page = Path(path) if path is not None else self.folder / "report.html"
-        write_page([run.folder for run in self.runs], page)
+        write_page(report.read_runs([run.folder for run in self.runs]), page)
         return page
 
     def __getitem__(self, place: Any) -> Any:

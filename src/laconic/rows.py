@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.cells import ENCODING, guess_form
+from laconic.columns import Column
+from laconic.data.cells import ENCODING, guess_form, is_number, tell_encoding, with_point
 
 ARRAYS = ("rows", "x", "x_test")  # of an .npz with several, the first of these
 
@@ -32,14 +33,14 @@ class NamedRows:
         return np.array(self.values, dtype=dtype)
 
 
-def read_rows(path: Path, features: Sequence[str], *, as_text: bool = False) -> Any:
-    """features: those needed; other columns of a .csv may hold anything. as_text: cells may be text or empty."""
+def read_rows(path: Path, features: Sequence[str], columns: Sequence[Column] = ()) -> Any:
+    """features: those needed; other columns of a .csv may hold anything. columns: if cells may be text or empty."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; give an .npz or a .csv with rows to predict")
     if path.suffix == ".npz":
         return read_npz(path)
     if path.suffix.lower() in (".csv", ".tsv"):
-        return read_texts(path) if as_text else read_csv(path, features)
+        return read_texts(path, columns) if columns else read_csv(path, features)
     if path.suffix == ".parquet":
         return read_parquet(path)
     raise ValueError(f"{path} is of kind {path.suffix or 'unknown'}; .npz, .csv or .parquet was expected")
@@ -80,38 +81,48 @@ class TextRows:
         return [line[place] for line in self.lines]
 
 
-def read_texts(path: Path) -> TextRows:
-    names, *lines = read_lines(path)
+def read_texts(path: Path, columns: Sequence[Column]) -> TextRows:
+    (names, *lines), decimal = read_lines(path)
     for number, line in enumerate(lines, 1):
         if len(line) != len(names):
             raise ValueError(f"row {number} of {path} has {len(line)} cells, {len(names)} were expected")
-    return TextRows([name.strip() for name in names], lines)
+    names = [name.strip() for name in names]
+    texts = {column.name for column in columns if column.values}  # 0,5 may be one: it was kept as it stood
+    counted = [place for place, name in enumerate(names) if name not in texts and decimal == ","]
+    for line in lines:
+        for place in counted:
+            line[place] = with_point(line[place])
+    return TextRows(names, lines)
 
 
-def read_lines(path: Path) -> list[list[str]]:
-    form = guess_form(path)
-    with path.open(newline="", encoding=ENCODING) as file:
-        lines = [line for line in csv.reader(file, delimiter=form.separator) if line]
+def read_lines(path: Path) -> tuple[list[list[str]], str]:
+    """Cells of each line, and the mark before decimals."""
+    try:
+        form = guess_form(path)
+        with path.open(newline="", encoding=ENCODING) as file:
+            lines = [line for line in csv.reader(file, delimiter=form.separator) if line]
+    except UnicodeDecodeError:
+        raise ValueError(tell_encoding(path)) from None
+    except csv.Error as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
     if not lines:
         raise ValueError(f"{path} is empty; a line for each row was expected")
-    if form.decimal == ".":
-        return lines
-    return [[cell.replace(",", ".") if is_number(cell.replace(",", ".")) else cell for cell in line] for line in lines]
+    return lines, form.decimal
 
 
 def read_csv(path: Path, features: Sequence[str]) -> NDArray[Any] | NamedRows:
     """With a line of names on top, or of numbers alone."""
-    lines = read_lines(path)
+    lines, decimal = read_lines(path)
+    if decimal == ",":
+        lines = [[with_point(cell) for cell in line] for line in lines]
     has_names = not all(is_number(cell) for cell in lines[0])
     n_columns = len(lines[0])
     by_order = list(features) if len(features) == n_columns else [f"x{k}" for k in range(n_columns)]
     names = [cell.strip() for cell in lines[0]] if has_names else by_order
     wanted = [name for name in (features or names) if name in names]
     places = [names.index(name) for name in wanted]
-    values = np.array(
-        [read_line(path, n, line, names, places) for n, line in enumerate(lines[has_names:], has_names + 1)]
-    )
-    return NamedRows(wanted, values.reshape(-1, len(wanted)))
+    values = [read_line(path, n, line, names, places) for n, line in enumerate(lines[has_names:], has_names + 1)]
+    return NamedRows(wanted, np.array(values).reshape(len(values), len(wanted)))
 
 
 def read_line(path: Path, number: int, line: Sequence[str], names: Sequence[str], places: Sequence[int]) -> list[float]:
@@ -121,11 +132,3 @@ def read_line(path: Path, number: int, line: Sequence[str], names: Sequence[str]
         if not is_number(line[place]):
             raise ValueError(f"{path}:{number}: column {names[place]} holds {line[place]!r:.40}, a number was expected")
     return [float(line[place]) for place in places]
-
-
-def is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

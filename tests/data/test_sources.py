@@ -224,6 +224,44 @@ def test_other_kinds_of_files_are_told_what_is_taken(tmp_path: Path) -> None:
         open_source("")
 
 
+def test_numbers_of_one_file_are_the_text_of_another(tmp_path: Path) -> None:
+    rows = "".join(f"{k},{code},{code}\n" for k, code in enumerate(["007", "1.50", "ward", "12"] * 4))
+    train = write(tmp_path / "train.csv", f"a,code,y\n{rows}")
+    test = write(tmp_path / "test.csv", "a,code,y\n1,7,12\n2,1.5,7\n3,012,12\n")
+    found = open_source(train, Reading(label="y", test=test))
+    assert found.columns[1].values == ("007", "1.50", "12", "ward")
+    assert found.x_test[:, 1].tolist() == [0, 1, 2]
+    assert [found.classes[label] for label in found.y_test] == ["12", "007", "12"]
+    unclear = write(tmp_path / "unclear.csv", f"a,code,y\n{rows}1,07,12\n")
+    with pytest.raises(ValueError, match=r"column code holds '7' in row 1 of test\.csv.*known are 007, 07, 1\.50"):
+        open_source(unclear, Reading(label="y", test=test))
+    unclear = write(tmp_path / "unclear.csv", f"a,code,y\n{rows}1,12,07\n")
+    with pytest.raises(ValueError, match=r"column y holds '7' in row 2 of test\.csv.*elsewhere that is 007 or 07"):
+        open_source(unclear, Reading(label="y", test=test))
+
+
+LARGE = [2**53 + k for k in range(4)]  # as floats, two would be one
+
+
+@pytest.mark.parametrize("offset", [0, 2**63, 2**64], ids=["64 bits", "unsigned", "more"])
+def test_names_that_are_large_numbers_stay_apart(offset: int, tmp_path: Path) -> None:
+    names = [offset + name for name in LARGE]
+    text = "a,who,y\n" + "".join(f"{k},{names[k % 4]},{names[k % 2]}\n" for k in range(16))
+    reading = Reading(label="y", group="who")
+    for found in (
+        open_source(write(tmp_path / "large.csv", text), reading),
+        from_memory(pandas.DataFrame({"a": range(16), "who": names * 4, "y": names[:2] * 8}), reading),
+    ):
+        assert [int(name) for name in np.unique(found.groups["who"][0])] == names
+        assert [int(name) for name in found.classes] == names[:2]
+
+
+def test_names_that_came_as_large_floats_are_refused() -> None:
+    frame = pandas.DataFrame({"a": range(16), "who": np.array(LARGE * 4, np.float64), "y": [0, 1] * 8})
+    with pytest.raises(ValueError, match=r"column who holds 9007199254740992\.0 in row 0 .*run together as floats"):
+        from_memory(frame, Reading(label="y", group="who"))
+
+
 # ---------------------------------------------------------------- frames and parquet
 @pytest.mark.parametrize(
     ("cells", "words"),

@@ -15,15 +15,20 @@ pytest.importorskip("paho.mqtt", reason="paho-mqtt is not installed: pip install
 from mqtt_nodes import find_broker, find_processes
 
 from laconic.algorithm import Task, bound_bytes
+from laconic.deploy import broker as brokers
 from laconic.deploy import runs
 from laconic.deploy.broker import broker_command, limit_messages
 from laconic.deploy.folders import Plan, describe_unknown, make_deployment
 from laconic.deploy.limits import AT_REST_BYTES, ROOM_BYTES, check_longest, check_reply, find_limit
+from laconic.deploy.serving import Server
 from laconic.deploy.station import Station
 from laconic.deploy.thresholds import bound_fit
 from laconic.deploy.trying import find_free_port
+from laconic.fleets.frames import STEP, Answer, Outcome, Sent
+from laconic.records import Sockets, read_lines
 from laconic.runs.config import read_config
 from laconic.runs.typed_toml import ConfigError
+from laconic.wire import Ledger
 
 TASK = Task((28, 28), 10, 8)
 
@@ -64,12 +69,19 @@ def test_what_neighbours_say_counts_as_one_message() -> None:
 
 
 @pytest.mark.skipif(not find_broker(), reason="mosquitto is not installed: apt install mosquitto")
-def test_a_broker_holds_as_many_connections_as_the_system_allows_and_reads_its_limit_again(lab: Path) -> None:
-    """A shell's usual 1,024 descriptors would be its end."""
+def test_a_broker_holds_as_many_connections_as_the_system_allows_and_reads_its_limit_again(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell's usual 1,024 descriptors would be its end. If it does not read its limit, its owner hears what to do."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     folder = lab / "broker"
     log = folder / "broker.log"
-    limit_messages(folder, 5000)  # of one that does not run yet
+    assert not limit_messages(folder, 5000)  # of one that does not run yet
+    said: list[str] = []
+    server = Server(lab / "server", said.append)
+    server.link.is_up.set()  # to one that was started elsewhere
+    server._limit_messages(5000)
+    assert "the one that is reached was not started there" in said[0]
     few = ["/bin/sh", "-c", 'ulimit -Sn 256; exec "$@"', "sh"]
     broker = subprocess.Popen([*few, *broker_command()], cwd=folder, start_new_session=True)
     try:
@@ -81,14 +93,35 @@ def test_a_broker_holds_as_many_connections_as_the_system_allows_and_reads_its_l
         (pid,) = find_processes("mosquitto", folder)
         assert pid == int((folder / "broker.pid").read_text())
         assert resource.prlimit(pid, resource.RLIMIT_NOFILE) == (most, most)
-        limit_messages(folder, 6000)
+        assert limit_messages(folder, 6000)
         assert "Reloading config." in (folder / "broker.log").read_text()
         assert (folder / "mosquitto.conf").read_text().count("message_size_limit") == 1
+        monkeypatch.setattr(brokers, "RELOAD_SECONDS", 0.2)
+        os.kill(pid, signal.SIGSTOP)
+        server._limit_messages(7000)
+        assert f"the broker has not read {folder / 'mosquitto.conf'} again" in said[1]
+        assert said[1].endswith("not with 7000 B.  Restart it, or send its process SIGHUP as whoever runs it")
     finally:
         os.killpg(broker.pid, signal.SIGKILL)
         broker.wait()
     limit_messages(folder, None)
     assert "message_size_limit" not in (folder / "mosquitto.conf").read_text()
+
+
+def test_what_sockets_took_is_written_round_by_round_in_one_row_of_each_kind(lab: Path, tmp_path: Path) -> None:
+    """However many messages a node sends, and for however many months."""
+    server = Server(lab / "server", lambda line: None)
+    server._run = tmp_path
+    for number in (1, 2):
+        for k in range(1000):
+            answer = Answer(1, 1, number, k, STEP, Outcome.DONE, Sent(10, 3), b"", linked=Sent(1, 0))
+            server._weigh(number, 0, answer)
+        assert len(server._weighed) == 2
+        server._count(Ledger())
+        assert not server._weighed
+    of_one = [Sockets(1, 0, "exchange", 10_000, 3000), Sockets(1, 0, "connect", 1000, 0)]
+    assert [*read_lines(tmp_path, Sockets)][:2] == of_one
+    assert len([*read_lines(tmp_path, Sockets)]) == 4
 
 
 def test_no_two_runs_of_a_server_begin_with_the_same_two_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from explained import MACHINES, NETWORKS
 
 import laconic
 from laconic.explain.parts import dissect
+from laconic.explain.row import Voice, join_voices
+from laconic.explain.rules import ModelRule, join_alike, list_rules
+from laconic.explain.words import word_origin, word_spoken
 from laconic.exporting import export_model
 from laconic.runs import checkpoint
 from laconic.runs.client_models import read_client, read_examples
@@ -102,6 +106,34 @@ def test_a_pooled_clause_says_of_each_class_what_the_head_does(runs) -> None:
         if rule.part == "pooled":
             weights = dict(zip(held, model.model.pooled.head[:, 1 + rule.clause], strict=True))
             assert dict(rule.votes) == {label: weight for label, weight in weights.items() if weight}
+
+
+def test_clauses_that_say_the_same_are_one_rule_with_all_their_votes() -> None:
+    def say(clause: int, ill: float, *literals: str) -> ModelRule:
+        votes = tuple((label, vote) for label, vote in (("ill", ill), ("well", -ill)) if vote)
+        return ModelRule(0, clause, votes, literals, len(literals), "", 0.5, 0.9, "pooled", clause, 2 + clause)
+
+    rules = [say(0, -2, "a"), say(1, -1.5, "b"), say(2, -1, "b"), say(3, 1, "b")]
+    heavy, light, against = join_alike(rules)
+    assert (heavy.votes, heavy.literals, [rule.clause for rule in heavy.alike]) == (
+        (("ill", -2.5), ("well", 2.5)), ("b",), [2]
+    )  # fmt: skip
+    assert word_origin(heavy) == "pooled, 2 clauses, offered by clients 1, 2, held by 4 clients"
+    assert (light, against) == (rules[0], rules[3])  # what speaks the other way is told apart
+    voices = [Voice(rule, speaks, rule.votes) for rule, speaks in zip(rules, [1.0] * 4, strict=True)]
+    assert [(v.rule.clause, dict(v.amounts)["ill"]) for v in join_voices(voices)] == [(1, -2.5), (0, -2), (3, 1)]
+    assert len(join_voices([replace(voices[1], speaks=0.5), voices[2]])) == 2  # one speaks as far as the other does not
+    assert word_spoken(join_voices(voices), None) == "4 clauses spoke"
+
+
+def test_votes_of_rules_are_those_of_all_clauses(cellar: Path) -> None:
+    model = read_client(cellar, "cellar 1")
+    each = list_rules(model, None)
+    joined = model.rules()
+    assert len(joined) == len({(rule.label, rule.part, rule.condition, rule.is_for) for rule in each})
+    assert sum(sum(dict(rule.votes).values()) for rule in joined) == sum(
+        sum(dict(rule.votes).values()) for rule in each
+    )
 
 
 def test_a_run_knows_who_offered_a_clause_and_how_many_hold_it(runs) -> None:

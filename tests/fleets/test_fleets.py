@@ -101,6 +101,25 @@ def test_gossip_is_counted_for_each_pair(open_local) -> None:
     assert len({counts.sent_bytes for counts in pairs.values()}) <= 2
 
 
+def test_what_is_addressed_to_who_is_away_costs_neither_end(open_local, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = Rumour()
+    fleet = open_local(method)
+    there = fleet._perform
+
+    def perform(requests):
+        fleet.unreached = {0}
+        yield from there([request for request in requests if request.client != 0])
+
+    monkeypatch.setattr(fleet, "_perform", perform)
+    fleet.gossip(method.whisper, method.listen, {0: [1, 2], 3: [1]})
+    ask_all(fleet, method, np.zeros(method.n_bits, np.bool_))
+    sent = {client: fleet.ledger.total(client=client).sent_bytes for client in fleet.everyone}
+    got = {client: fleet.ledger.total(peer=client).sent_bytes for client in fleet.everyone}
+    assert {client: fleet.spent[client] for client in fleet.everyone} == {k: sent[k] + got[k] for k in sent}
+    assert set(fleet.ledger.totals("client", "peer", direction="peer")) == {(1, 3)}
+    assert fleet.spent[0] == 0
+
+
 def test_a_damaged_reply_is_refused_by_name_and_the_round_goes_on(open_local, monkeypatch: pytest.MonkeyPatch) -> None:
     method = MeanLabel()
     fleet = open_local(method)

@@ -10,10 +10,10 @@ import pytest
 from followed import LIAR, N_ROUNDS, SMALL
 
 from laconic.files import lock
-from laconic.live.clients import describe_clients
+from laconic.live.clients import MOST_EVENTS, describe_clients, read_events
 from laconic.live.run import COLUMNS, FollowedRun
 from laconic.live.watch import Watch, check_folder
-from laconic.records import Failure, Partition, Progress, Pulse, Round, Summary, Times, read_lines, write
+from laconic.records import Failure, Partition, Progress, Pulse, Round, Summary, Times, log_event, read_lines, write
 from laconic.runs.config import read_config
 from laconic.runs.run import resume, run
 
@@ -181,6 +181,17 @@ def test_clients_are_told_with_what_they_did_and_whose_reply_was_refused(folder:
     accuracies = [client[3] for client in told["clients"]]
     assert sum(accuracies) / len(accuracies) == pytest.approx(last.accuracy_mean)
     assert told["events"][0][1] == "done"
+
+
+def test_all_whose_replies_were_refused_are_told_though_not_every_line_is_shown(folder: Path) -> None:
+    (folder / "events.log").write_text("2026-01-01  error[E210] round 2, client 7: of the round before\n")
+    for client in range(300):
+        log_event(folder, f"error[E210] round {N_ROUNDS}, client {client}: reply to train refused")
+    log_event(folder, "done")
+    events, refused, n_more = read_events(follow(folder), N_ROUNDS)
+    assert refused == {*range(300)}
+    assert (len(events), n_more) == (MOST_EVENTS, 301 - MOST_EVENTS)
+    assert describe_clients(follow(folder))["n_more_events"] == n_more
 
 
 # ---------------------------------------------------------------- folders

@@ -5,10 +5,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from followed import SMALL, Start
+from followed import LIAR, N_ROUNDS, SMALL, Start
 
 from browser import Page, open_browser
-from laconic.records import Round, Times, read_lines
+from laconic.live.clients import MOST_EVENTS
+from laconic.records import Round, Times, log_event, read_lines
 
 pytest.importorskip("starlette", reason='starlette is not installed: pip install "laconic-fl[web]"')
 
@@ -34,6 +35,8 @@ def test_the_page_follows_a_run_through_a_kill_and_its_resumption(folder: Path, 
         for setting in [*SMALL, "rounds=100000", "checkpoint_every=100000", "seed=7"]
         for word in ("--set", setting)
     ]
+    for _ in range(MOST_EVENTS + 50):
+        log_event(folder, f"error[E210] round {N_ROUNDS}, client {LIAR}: reply to train refused once more")
     run = start("run", *settings, "--budget", "100kB", "--out", "runs/two", "--quiet")
     live = start("live", "runs")
     assert live.stdout is not None
@@ -88,6 +91,11 @@ def test_the_page_follows_a_run_through_a_kill_and_its_resumption(folder: Path, 
         page.press("Enter")
         page.wait("document.querySelector('#one-title').textContent === 'fedtm on digits · seed 0'")
         page.wait("document.querySelectorAll('[data-figure=clients] .tile.refused').length === 1")
+        note = page.wait(
+            "!document.getElementById('events-note').hidden && document.getElementById('events-note').innerText"
+        )
+        assert note == f"50 more replies were refused in round {N_ROUNDS}; they stand in events.log."
+        shoot(page, "refused")
         page.get("document.querySelector('.card .open').focus()")
         page.press(" ")
         page.wait("document.querySelector('#one-title').textContent === 'fedtm on digits · seed 7'")

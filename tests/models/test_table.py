@@ -12,6 +12,7 @@ import laconic
 from clinics import write_clinics
 from laconic.columns import Column
 from laconic.models.table import TableBits, TableValues
+from laconic.tsetlin.rules import read_literals
 
 pandas = pytest.importorskip("pandas")
 COLUMNS = (Column("dose", (), may_lack=True), Column("eyes", ("blue", "grey")))
@@ -24,6 +25,31 @@ def test_a_bit_for_each_threshold_each_value_and_each_gap() -> None:
     assert words == ["dose > 3", "dose is missing", "eyes is blue", "eyes is grey"]
     assert [bit.negated for bit in bits.describe("eyes", 1)] == ["eyes is not blue", "eyes is not grey"]
     assert bits.transform(ROWS).tolist() == [[0, 0, 1, 0], [0, 0, 0, 1], [0, 1, 0, 1], [1, 0, 1, 0]]
+
+
+WORDS = {  # 0, 1: dose above 2 or 4; 2: no dose; 3, 4: blue, grey; 5: no eyes; ~: not so
+    (1, ~2): ("dose > 4",),
+    (0, ~1, ~2): ("2 < dose <= 4",),
+    (~0,): ("(dose <= 2 or missing)",),
+    (~0, ~2): ("dose <= 2",),
+    (~0, ~1, 2): ("dose is missing",),
+    (~2,): ("dose is not missing",),
+    (3, ~4, ~5, ~0, ~2): ("dose <= 2", "eyes is blue"),
+    (~3, ~5): ("eyes is not blue", "eyes is not missing"),
+    (0, 2): None,
+    (3, 4): None,
+    (4, 5): None,
+}
+
+
+@pytest.mark.parametrize("literals", WORDS)
+def test_a_rule_says_nothing_that_follows_from_its_other_words(literals: tuple[int, ...]) -> None:
+    columns = (Column("dose", (), may_lack=True), Column("eyes", ("blue", "grey"), may_lack=True))
+    bits = TableBits(columns, ((2.0, 4.0), ()))
+    named = [bit for k, column in enumerate(columns) for bit in bits.describe(column.name, k)]
+    include = np.zeros(12, np.bool_)
+    include[[literal if literal >= 0 else 6 + ~literal for literal in literals]] = True
+    assert read_literals(named, include) == WORDS[literals]
 
 
 def test_values_are_centred_and_gaps_are_zero_with_a_mark() -> None:

@@ -21,6 +21,7 @@ from laconic.records import (
     Times,
     Traffic,
     append_lines,
+    drop_torn_line,
     find_runs,
     read,
     read_lines,
@@ -131,6 +132,9 @@ def test_a_line_that_was_cut_short_is_left_out_unless_others_follow(tmp_path: Pa
     line = to_line(Times(0, 1.0, 0.5))
     (tmp_path / "times.jsonl").write_text(f"{line}\n{line[:-5]}")
     assert len(list(read_lines(tmp_path, Times))) == 1
+    drop_torn_line(tmp_path / "times.jsonl")
+    append_lines(tmp_path / "times.jsonl", [line])
+    assert len(list(read_lines(tmp_path, Times))) == 2
     (tmp_path / "times.jsonl").write_text(f"{line}\n{line[:-5]}\n{line}\n")
     with pytest.raises(ValueError, match=r"times\.jsonl:2: .* one JSON object was expected; restore the file"):
         list(read_lines(tmp_path, Times))

@@ -1,6 +1,7 @@
 """Counted by hand from the figures that the page cites."""
 
 import re
+from functools import partial
 
 import pytest
 from made_runs import write_run
@@ -10,22 +11,30 @@ from laconic.report.links import LINKS, estimate, lora, lora_frame_seconds
 from laconic.report.page import build_page
 from laconic.report.run import ClientBytes
 from laconic.report.tables import format_duration, format_joules, group_runs
-from laconic.report.traffic import plot_links
+from laconic.report.traffic import add_up, plot_links
 
 SF12, SF7, NB_IOT, TWO_G, FOUR_G = LINKS
 
 
 def test_a_lora_frame_is_as_long_on_the_air_as_semtech_counts():
     # SF12, 64 bytes: 8 + 5 * ceil((512 - 48 + 44) / 40) = 73 symbols behind 12.25, of 32.768 ms each
-    assert lora_frame_seconds(12, 64) == pytest.approx(85.25 * 0.032768)
+    assert lora_frame_seconds(12, 64, has_checksum=True) == pytest.approx(85.25 * 0.032768)
     # SF7, 235 bytes: 8 + 5 * ceil((1880 - 28 + 44) / 28) = 348 symbols behind 12.25, of 1.024 ms each
-    assert lora_frame_seconds(7, 235) == pytest.approx(360.25 * 0.001024)
+    assert lora_frame_seconds(7, 235, has_checksum=True) == pytest.approx(360.25 * 0.001024)
 
 
-def test_what_does_not_fit_a_frame_goes_in_several_each_with_its_header():
-    assert lora(7, 222)(500) == pytest.approx(2 * lora_frame_seconds(7, 235) + lora_frame_seconds(7, 56 + 13))
-    assert lora(7, 222)(222) == pytest.approx(lora_frame_seconds(7, 235))
-    assert lora(7, 222)(0) == 0
+def test_what_goes_down_by_lora_has_no_checksum_of_its_payload():
+    # SF7, 14 bytes: 8 + 5 * ceil((112 - 28 + 44) / 28) = 33 symbols up, 8 + 5 * ceil((112 - 28 + 28) / 28) = 28 down
+    assert estimate(SF7, {(1, 0): ClientBytes(1, 0)}).seconds[1] == pytest.approx(45.25 * 0.001024 * 100)
+    assert estimate(SF7, {(1, 0): ClientBytes(0, 1)}).seconds[1] == pytest.approx(40.25 * 0.001024 * 10)
+
+
+@pytest.mark.parametrize("has_checksum", [True, False])
+def test_what_does_not_fit_a_frame_goes_in_several_each_with_its_header(has_checksum):
+    on_air, frame = lora(7, 222, has_checksum=has_checksum), partial(lora_frame_seconds, 7, has_checksum=has_checksum)
+    assert on_air(500) == pytest.approx(2 * frame(235) + frame(56 + 13))
+    assert on_air(222) == pytest.approx(frame(235))
+    assert on_air(0) == 0
 
 
 def test_lorawan_waits_out_its_duty_cycle_but_spends_energy_on_the_air_alone():
@@ -59,6 +68,15 @@ def test_a_round_lasts_as_long_as_its_slowest_client_and_who_is_silent_takes_not
     found = estimate(NB_IOT, carried)
     assert found.seconds == {1: pytest.approx(8.0)}
     assert found.joules == {0: pytest.approx(0.8 * 0.716), 1: pytest.approx(8 * 0.716)}
+
+
+def test_time_so_far_is_that_of_all_rounds_up_to_one():
+    assert add_up({0: 1.0, 2: 4.0, 3: 8.0}, [0, 1, 2, 9]) == [1.0, 1.0, 5.0, 13.0]
+
+
+def test_the_page_says_which_figures_could_not_be_checked():
+    assert all("not checked against its source" in link.source for link in LINKS)
+    assert all("in the second window (869.525 MHz)" in link.down.words for link in (SF12, SF7))
 
 
 def test_every_link_cites_its_figures_with_a_year():

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from laconic.columns import MISSING, Numbers, Origin, Texts, read_cells, read_number
+from laconic.columns import DECIMAL_COMMA, EXACT, MISSING, Numbers, Origin, Texts, read_cells, read_number
 
 SEPARATORS = (",", ";", "\t", "|")  # the first of those that part the first line into most cells
 SAMPLE = 2**16  # characters that are looked at to tell what a file is like
+POINT = re.compile(r"-?\d+\.\d+")
 PIECE = 2**16  # rows at a time; all at once would take twice the memory
 ENCODING = "utf-8-sig"  # takes the mark that spreadsheets put in front
 
@@ -61,12 +62,28 @@ def guess_form(path: Path) -> Form:
             raise ValueError(tell_encoding(path)) from None
     lines = sample.splitlines(keepends=True)
     tops = {each: next(csv.reader(lines, delimiter=each), []) for each in SEPARATORS}
-    separator = max(SEPARATORS, key=lambda each: len(tops[each]))
-    cells = [cell for row in csv.reader(lines[1:], delimiter=separator) for cell in row]
-    forms = (r"-?\d+\.\d+", r"-?(?![1-9]\d{0,2},\d{3}$)\d+,\d+")  # 1,000 may be a thousand
-    has_points, has_commas = (any(re.fullmatch(form, cell) for cell in cells) for form in forms)
+    # of numbers without names on top, 0,5;1,5 has more commas than cells
+    are_rows = {each: all(is_number(with_point(cell)) for cell in top) for each, top in tops.items()}
+    separator = max(SEPARATORS, key=lambda each: (are_rows[each], len(tops[each])))
+    rows = lines if are_rows[separator] else lines[1:]
+    cells = [cell for row in csv.reader(rows, delimiter=separator) for cell in row]
+    has_points, has_commas = (any(form.fullmatch(cell) for cell in cells) for form in (POINT, DECIMAL_COMMA))
     decimal = "," if has_commas and not has_points and separator != "," else "."
     return Form(separator, decimal, tuple(name.strip() for name in tops[separator]))
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def with_point(cell: str) -> str:
+    """A number with a decimal comma as others write it; anything else as it is."""
+    pointed = cell.replace(",", ".")
+    return pointed if is_number(pointed) else cell
 
 
 def count_cells(path: Path, form: Form) -> Iterator[int]:
@@ -106,8 +123,8 @@ def tell_encoding(path: Path) -> str:
     return f"{path} is not in UTF-8; save it anew in that encoding"
 
 
-def read_csv(path: Path, form: Form, wanted: Sequence[str]) -> Cells:
-    """wanted: names of columns; the others are skipped. Needs pandas."""
+def read_csv(path: Path, form: Form, wanted: Sequence[str], exact: Sequence[str] = ()) -> Cells:
+    """wanted: names of columns; the others are skipped. exact: those whose numbers are names. Needs pandas."""
     import pandas
 
     check_widths(path, form)
@@ -117,6 +134,11 @@ def read_csv(path: Path, form: Form, wanted: Sequence[str]) -> Cells:
         "index_col": False, "keep_default_na": False, "na_values": list(MISSING), "encoding": ENCODING,
         "low_memory": False,
     }  # fmt: skip
+
+    def read_written(place: int, name: str) -> Numbers | Texts:
+        alone = pandas.read_csv(path, usecols=[place], dtype=str, **options)
+        return read_cells(name, alone[place], Origin(path.name, 1))
+
     found: dict[int, list[Numbers | Texts]] = {place: [] for place in places}
     n_rows = 0
     with pandas.read_csv(path, usecols=sorted(places), chunksize=PIECE, **options) as pieces:
@@ -127,12 +149,11 @@ def read_csv(path: Path, form: Form, wanted: Sequence[str]) -> Cells:
     columns: dict[str, Numbers | Texts] = {}
     for place, name in places.items():
         held = found.pop(place)
-        if are_alike(held):
-            columns[name] = join(held)
-        else:  # numbers here and text there: what numbers were like in the file is needed
-            alone = pandas.read_csv(path, usecols=[place], dtype=str, **options)
-            columns[name] = read_cells(name, alone[place], Origin(path.name, 1))
-    columns = {name: as_numbers(cells) for name, cells in columns.items()}
+        # numbers here and text there: what numbers were like in the file is needed
+        cells = as_numbers(join(held) if are_alike(held) else read_written(place, name))
+        if name in exact and not isinstance(cells, list) and (np.abs(cells) >= EXACT).any():
+            cells = read_written(place, name)
+        columns[name] = cells
     return Cells([name for name in form.names if name in columns], columns, n_rows)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.columns import Origin, by_text, fit_column, read_cells
+from laconic.columns import Origin, by_text, find_alike, fit_column, read_cells, refuse_merged
 from laconic.data.datasets import Dataset, from_arrays, write_columns
 from laconic.data.reading import Reading, pick_some
 
@@ -79,17 +80,48 @@ def check_names(columns: Sequence[str], reading: Reading, origin: Origin) -> Non
 
 def read_names(column: str, parts: Parts) -> NDArray[Any]:
     """[row] whole numbers or text, one in each."""
-    found = [name_cells(column, frame[column], origin) for frame, origin in parts]
-    if len({part.dtype.kind for part in found}) > 1:
-        raise ValueError(f"column {column} is text in one of the tables and numbers in the other; make them alike")
-    return np.concatenate(found)
+    found = [(name_cells(column, frame[column], origin), origin) for frame, origin in parts]
+    names = [part for part, _ in found]
+    if len({part.dtype.kind for part in names}) > 1:
+        known = {text for part in names if part.dtype.kind == "U" for text in part.tolist()}
+        names = [liken(column, part.astype(np.str_), known, origin) for part, origin in found]
+    return np.concatenate(names)
+
+
+def liken(column: str, names: NDArray[np.str_], known: Set[str], origin: Origin) -> NDArray[np.str_]:
+    """Numbers as the text of another table has them: 3 is 3, or 03 if that alone is there."""
+    alike = find_alike({*names.tolist()}, known)
+    for row, name in enumerate(names.tolist()):
+        if len(alike[name]) > 1:
+            raise origin.error(
+                column, row, name, f"elsewhere that is {' or '.join(sorted(alike[name]))}: write it alike"
+            )
+    return np.array([(alike[name] or [name])[0] for name in names.tolist()], np.str_)
 
 
 def name_cells(column: str, given: Any, origin: Origin) -> NDArray[Any]:
+    if (whole := find_whole(given)) is not None:
+        return whole
     cells = read_cells(column, given, origin)
     # NaN is not itself either
     is_odd = [cell is None for cell in cells] if isinstance(cells, list) else cells != np.rint(cells)
     if True in is_odd:
         row = int(np.argmax(is_odd))
         raise origin.error(column, row, cells[row], "a name or a whole number was expected: fill it in or drop the row")
-    return np.array(cells, np.str_ if isinstance(cells, list) else np.int64)
+    if isinstance(cells, list):
+        return np.array(cells, np.str_)
+    refuse_merged(column, cells, origin)
+    return cells.astype(np.int64)
+
+
+def find_whole(given: Any) -> NDArray[Any] | None:
+    """[row] integers as they came, beyond 64 bits as text; None if anything else is among them."""
+    cells = np.empty(0) if isinstance(given, list) else np.asarray(given)  # lists are cells of files: text
+    kind = cells.dtype.kind
+    are_whole = all(isinstance(cell, Integral) and not isinstance(cell, bool) for cell in cells if kind == "O")
+    if kind not in "iuO" or cells.ndim != 1 or not are_whole:
+        return None
+    try:
+        return np.array(cells.tolist(), np.int64)
+    except OverflowError:
+        return cells.astype(np.str_)

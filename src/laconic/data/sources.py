@@ -81,10 +81,11 @@ def read_table(path: Path, reading: Reading) -> tuple[Any, str]:
         form = find_form(path)
         names = [name for name in form.names if name]
         check_names(names, reading, Origin(path.name, 1))
-        used = [reading.label, *filter(None, [reading.group]), *reading.features] if reading.features else names
+        exact = [reading.label, *filter(None, [reading.group])]
+        used = [*exact, *reading.features] if reading.features else names
         nameless = ", ".join(str(place) for place, name in enumerate(form.names, 1) if not name)
         odd = f"columns without a name are left out of {path.name}, by their place: {nameless}" if nameless else ""
-        return read_csv(path, form, used), odd
+        return read_csv(path, form, used, exact), odd
     except ImportError as error:
         raise Lacking(str(path), "tables", error) from None
     except (OSError, csv.Error) as error:

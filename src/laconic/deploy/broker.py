@@ -80,10 +80,10 @@ def broker_command() -> list[str]:
     return ["/bin/sh", "-c", COMMAND.format(mosquitto=found)]
 
 
-def limit_messages(folder: Path, most_bytes: int | None) -> None:
+def limit_messages(folder: Path, most_bytes: int | None) -> bool:
     """From now on, and at its next start: the broker of this folder lets no longer payload pass. None: any it can read.
 
-    PermissionError if it runs as somebody else.
+    False if it does not run. PermissionError if it runs as somebody else, TimeoutError if it does not heed.
     """
     path, log = folder / "mosquitto.conf", folder / "broker.log"
     lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith(LIMIT)]
@@ -91,15 +91,16 @@ def limit_messages(folder: Path, most_bytes: int | None) -> None:
     write_atomically(path, ("\n".join(lines) + "\n").encode())
     at = log.stat().st_size if log.exists() else 0
     if not reload(folder):
-        return
+        return False
     deadline = time.monotonic() + RELOAD_SECONDS
     while time.monotonic() < deadline:  # a message that came before it would be measured by what was
         if log.exists():
             with log.open("rb") as file:
                 file.seek(at)
                 if RELOADED in file.read():
-                    return
+                    return True
         time.sleep(0.01)
+    raise TimeoutError(f"{log} has said nothing of it for {RELOAD_SECONDS:g} s")
 
 
 def reload(folder: Path) -> bool:

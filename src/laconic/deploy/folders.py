@@ -13,10 +13,18 @@ from laconic.algorithm import Task
 from laconic.deploy.broker import COMMAND, LOOPBACK, write_broker
 from laconic.deploy.examples import write_examples
 from laconic.deploy.keys import ISSUED, REVOKED, make_authority, make_certificate, make_node_key, revoke, sign_request
-from laconic.deploy.settings import LARGEST_BYTES, Settings, check_address, name_node, read_settings, write_settings
+from laconic.deploy.settings import (
+    LARGEST_BYTES,
+    Addressed,
+    Settings,
+    check_address,
+    name_node,
+    read_settings,
+    write_settings,
+)
 from laconic.deploy.units import PRIVATE, write_unit
 from laconic.fleets.source import ClientData
-from laconic.records import Holding, Partition, write
+from laconic.records import SERVER_SETTINGS, Holding, Partition, write
 from laconic.runs.prepare import prepare
 from laconic.runs.record import describe_partition
 from laconic.runs.typed_toml import ConfigError
@@ -29,7 +37,7 @@ RESTART_SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Addressed):
     """What a deployment is to be."""
 
     address: str
@@ -39,14 +47,6 @@ class Plan:
     over: str = "mqtt"  # or flower
     broker_authority: Path | None = None  # certificate behind a broker that others run; None: a broker of our own
     largest_bytes: int = LARGEST_BYTES  # that a message may have
-
-    @property
-    def host(self) -> str:
-        return self.address.rpartition(":")[0]
-
-    @property
-    def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
 
 
 def make_deployment(folder: Path, plan: Plan) -> None:
@@ -79,7 +79,7 @@ def _make_server(folder: Path, plan: Plan) -> None:
         write_broker(broker, plan.host, plan.port, plan.largest_bytes)
         command = COMMAND.format(mosquitto="mosquitto").replace("$", "$$")  # else systemd reads it
         write_unit(broker, f'/bin/sh -c "{command}"', RESTART_SECONDS)
-    write_settings(server / "server.toml", Settings(plan.address, plan.task, "mqtt", own, plan.largest_bytes))
+    write_settings(server / SERVER_SETTINGS, Settings(plan.address, plan.task, "mqtt", own, plan.largest_bytes))
     write_unit(server, "laconic deploy server PLACE", RESTART_SECONDS, beside="broker" if own else "")
 
 
@@ -87,7 +87,7 @@ def _make_flower_server(folder: Path, plan: Plan) -> None:
     server = folder / "server"
     (server / "nodes").mkdir()
     make_certificate(folder, server, plan.host, [plan.host, *LOOPBACK], "server")
-    write_settings(server / "server.toml", Settings(plan.address, plan.task, "flower"))
+    write_settings(server / SERVER_SETTINGS, Settings(plan.address, plan.task, "flower"))
     write_unit(server, "laconic deploy server PLACE", FLOWER_RESTART_SECONDS)
 
 

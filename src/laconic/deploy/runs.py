@@ -18,7 +18,7 @@ from laconic.deploy.settings import read_settings
 from laconic.deploy.thresholds import choose_rule, find_task, is_fitted
 from laconic.files import make_folder, write_atomically
 from laconic.fleets import REMOTE
-from laconic.records import Deployed, Partition, Summary, read, read_rounds, write
+from laconic.records import BEGUN, Deployed, Partition, Summary, list_begun, read, read_rounds, write
 from laconic.runs.budget import keep_budget
 from laconic.runs.config import Config, write_config
 from laconic.runs.record import describe_environment
@@ -27,7 +27,6 @@ from laconic.runs.typed_toml import ConfigError
 if TYPE_CHECKING:
     from laconic.runs.run import Watch
 
-BEGUN = "begun"  # in the server's folder: a file for each run, with the path of its folder
 MOST_FINISHED = 50  # runs that nodes are told of
 
 
@@ -65,8 +64,7 @@ def draw_id(server: Path) -> str:
 
 def list_finished(server: Path) -> list[str]:
     """The last runs on this server that are done, so that nobody will ask a node for their states again."""
-    begun = sorted((server / BEGUN).glob("*"), key=lambda path: path.stat().st_mtime)
-    done = [path.name for path in begun if (Path(path.read_text("utf-8")) / Summary.file).exists()]
+    done = [path.name for path in list_begun(server) if (Path(path.read_text("utf-8")) / Summary.file).exists()]
     return done[-MOST_FINISHED:]
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
 
 from laconic import wire
 from laconic.deploy.broker import PID, broker_command, is_listening, limit_messages, reload
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, stopping
 from laconic.deploy.limits import AT_REST_BYTES, ROOM_BYTES, find_limit
 from laconic.deploy.node_runs import write_begin
-from laconic.deploy.runs import BEGUN, count_attempt, list_finished
+from laconic.deploy.runs import count_attempt, list_finished
 from laconic.deploy.settings import name_node, read_settings
 from laconic.deploy.thresholds import (
     Sketch,
@@ -28,14 +26,28 @@ from laconic.deploy.thresholds import (
     read_thresholds,
     write_thresholds,
 )
-from laconic.deploy.watching import KINDS, STATUS
+from laconic.deploy.watching import KINDS
 from laconic.files import lock, write_atomically
 from laconic.fleets.frames import BEGIN, SKETCH, THRESHOLDS, Answer, Sent
 from laconic.fleets.host import Home
 from laconic.fleets.link import Address, Link
 from laconic.fleets.mqtt import Board, MqttFleet, Post
 from laconic.fleets.source import ClientData
-from laconic.records import Deployed, Failure, Sockets, Summary, append_lines, log_event, read, to_line
+from laconic.records import (
+    Deployed,
+    Failure,
+    Node,
+    Nodes,
+    SocketKind,
+    Sockets,
+    Summary,
+    append_lines,
+    drop_torn_line,
+    list_begun,
+    log_event,
+    read,
+    to_line,
+)
 from laconic.runs.checkpoint import verify
 from laconic.runs.config import read_config
 from laconic.runs.run import Interrupted, drive, find_conditions
@@ -53,7 +65,7 @@ class Server:
         self.settings = read_settings(folder, "server")
         self.board = Board(self.settings.task.n_clients)
         self.sent: dict[int, dict[str, Sent]] = {}  # by client, then by what they are bytes of
-        self._weighed: list[Sockets] = []  # not yet written
+        self._weighed: dict[tuple[int, int, SocketKind], Sent] = {}  # by round and client, not yet written
         address = Address(self.settings.host, self.settings.port)
         self.link = Link(
             address, folder, "server", ["l/+/r", "l/+/s"], self.board.hear, self._tell_run,
@@ -80,8 +92,7 @@ class Server:
 
     def list_due(self) -> list[Path]:
         """Runs that are neither done nor failed, in the order in which they were begun."""
-        begun = sorted((self.folder / BEGUN).glob("*"), key=lambda path: path.stat().st_mtime)
-        folders = [Path(path.read_text("utf-8")) for path in begun if path.suffix != ".draft"]
+        folders = [Path(path.read_text("utf-8")) for path in list_begun(self.folder)]
         ends = (Summary.file, Failure.file)
         return [f for f in folders if (f / "config.toml").exists() and not any((f / end).exists() for end in ends)]
 
@@ -101,6 +112,7 @@ class Server:
 
     def _drive(self, folder: Path) -> None:
         verify(folder)
+        drop_torn_line(folder / Sockets.file)
         deployed, config, attempt = read(folder, Deployed), read_config(folder / "config.toml"), count_attempt(folder)
         finished = list_finished(self.folder)[-MOST_NAMED:]
         settings = (folder / "config.toml").read_text("utf-8")
@@ -149,23 +161,27 @@ class Server:
                 fleet.part()
             finally:
                 fleet.close()
-                rows, self._weighed = self._weighed, []
-                append_lines(folder / Sockets.file, map(to_line, rows))
+                self._write_weighed()
                 self._limit_messages(AT_REST_BYTES)
 
         drive(config, folder, open_nodes, None)
 
     def _weigh(self, number: int, client: int, answer: Answer) -> None:
         """What a node says its socket took: beside what was coded, and apart what connecting and waiting did."""
-        kinds: dict[Literal["exchange", "connect", "idle"], Sent]
-        kinds = {"exchange": answer.exchanged, "connect": answer.linked, "idle": answer.idle}
+        kinds: dict[SocketKind, Sent] = {"exchange": answer.exchanged, "connect": answer.linked, "idle": answer.idle}
         for kind, sent in kinds.items():
             self._add(client, kind, sent)
             if any(sent):
-                self._weighed.append(Sockets(number, client, kind, sent.up, sent.down))
+                self._weighed[number, client, kind] = self._weighed.get((number, client, kind), Sent()).plus(sent)
+
+    def _write_weighed(self) -> None:
+        rows, self._weighed = self._weighed, {}
+        if rows and self._run is not None:
+            append_lines(self._run / Sockets.file, (to_line(Sockets(*of, *sent)) for of, sent in rows.items()))
 
     def _count(self, ledger: Ledger) -> None:
         """Beside that: what a round's messages are, coded and by the paper's count; a peer's come up and go down."""
+        self._write_weighed()
         for (client, peer, direction), counts in ledger.totals("client", "peer", "direction").items():
             for kind, n_bytes in (("coded", counts.sent_bytes), ("paper", round(counts.paper_bits / 8))):
                 self._add(client, kind, Sent(down=n_bytes) if direction == "down" else Sent(up=n_bytes))
@@ -188,13 +204,20 @@ class Server:
         """That the owner of the broker lets any message have."""
         return self.settings.largest_bytes - ROOM_BYTES
 
-    def _limit_messages(self, most_bytes: int | None) -> None:
+    def _limit_messages(self, most_bytes: int) -> None:
         """At a broker of our own; who runs another sets its limit."""
-        if self.settings.broker:
-            try:
-                limit_messages(self.folder / self.settings.broker, most_bytes)
-            except OSError as error:
-                self._tell_run(f"the broker's limit for messages stays as it is, {most_bytes} B would do: {error}")
+        if not self.settings.broker:
+            return
+        folder = (self.folder / self.settings.broker).resolve()
+        try:
+            trouble = "" if limit_messages(folder, most_bytes) else "the one that is reached was not started there"
+        except OSError as error:
+            trouble = str(error)
+        if trouble and self.link.is_up.is_set():
+            self._tell_run(
+                f"the broker has not read {folder / 'mosquitto.conf'} again ({trouble}): it goes on with its limit of "
+                f"before, not with {most_bytes} B.  Restart it, or send its process SIGHUP as whoever runs it"
+            )
 
     @contextmanager
     def _keep_broker(self) -> Iterator[None]:
@@ -233,21 +256,22 @@ class Server:
     def _keep_status(self) -> None:
         last = ""
         while True:
-            rows = [self._describe(client) for client in range(self.settings.task.n_clients)]
-            status = json.dumps({"broker": self.link.is_up.is_set(), "run": str(self._run or ""), "nodes": rows})
+            nodes = [self._describe(client) for client in range(self.settings.task.n_clients)]
+            status = to_line(Nodes(self.link.is_up.is_set(), str(self._run or ""), nodes))
             if status != last:
                 with suppress(OSError):
-                    write_atomically(self.folder / STATUS, status.encode())
+                    write_atomically(self.folder / Nodes.file, status.encode())
                 last = status
             time.sleep(1)
 
-    def _describe(self, client: int) -> dict[str, object]:
+    def _describe(self, client: int) -> Node:
         board, state = self.board, "never seen"
         if client in board.here:
             state = "online"
         elif client in board.left:
             state = "asleep" if client in board.asleep else "offline"
-        return {"client": client, "node": name_node(client), "status": state, "sent": self.sent.get(client, {})}
+        sent = {kind: [*each] for kind, each in self.sent.get(client, {}).items()}
+        return Node(client, name_node(client), state, sent)
 
     def _tell_run(self, line: str) -> None:
         self._say(line)

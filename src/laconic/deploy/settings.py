@@ -15,8 +15,22 @@ OF_A_SERVER = ("over", "address", "broker", "largest_bytes")
 OF_A_NODE = ("over", "address", "client", "data", "notes", "methods", "models")
 
 
+class Addressed:
+    """What is reached at an address, HOST:PORT."""
+
+    address: str
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
 @dataclass(frozen=True)
-class Settings:
+class Settings(Addressed):
     address: str  # where the broker, or Flower's server, is reached: HOST:PORT
     task: Task
     over: str = "flower"  # or mqtt; folders of before have no such line
@@ -28,14 +42,6 @@ class Settings:
     # of a node: what it may be asked to run, * for any that has a name; a class as module:Class only if it stands here
     methods: tuple[str, ...] = ("*",)
     models: tuple[str, ...] = ("*",)
-
-    @property
-    def host(self) -> str:
-        return self.address.rpartition(":")[0]
-
-    @property
-    def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
 
 
 def name_node(client: int) -> str:

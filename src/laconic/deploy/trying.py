@@ -17,8 +17,8 @@ from laconic.deploy.folders import Plan, make_deployment, share_out
 from laconic.deploy.keeper import POLL_SECONDS, Keeper, end_all
 from laconic.deploy.settings import name_node
 from laconic.deploy.station import SOCKETS
-from laconic.deploy.watching import STATUS
 from laconic.fleets.frames import Sent
+from laconic.records import Nodes
 from laconic.runs.config import Config
 
 RESTART_SECONDS, PARTING_SECONDS, PATIENCE_SECONDS = 2.0, 20.0, 120.0
@@ -74,7 +74,7 @@ def open_trial(folder: Path, config: Config, say: Callable[[str], None]) -> Iter
 
 
 def is_complete(server: Path) -> bool:
-    path = server / STATUS
+    path = server / Nodes.file
     nodes = json.loads(path.read_text("utf-8"))["nodes"] if path.exists() else [{"status": "never seen"}]
     return all(node["status"] == "online" for node in nodes)
 

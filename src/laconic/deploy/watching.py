@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from laconic.deploy.runs import show_rows
 from laconic.files import InUse, lock, remove
-from laconic.records import Deployed, Failure, Summary, log_event, read, write
+from laconic.records import Deployed, Failure, Nodes, Summary, log_event, read, write
 from laconic.runs.typed_toml import ConfigError
 
 if TYPE_CHECKING:
     from laconic.runs.run import Watch
 
 POLL_SECONDS = 0.2
-STATUS = "nodes.json"  # in the server's folder: who is there
 # bytes up and down: of messages as they were coded, by the papers' count, and of sockets, apart by what they were for
 KINDS = ("coded", "paper", "exchange", "connect", "idle")
 LOOK_SECONDS = 5.0  # between looks whether the server is still there
@@ -76,7 +75,7 @@ def read_events(folder: Path) -> Iterator[list[str]]:
 
 def read_status(server: Path) -> list[dict[str, Any]]:
     """A row for each node."""
-    found = json.loads((server / STATUS).read_text("utf-8"))
+    found = json.loads((server / Nodes.file).read_text("utf-8"))
     rows = []
     for node in found["nodes"]:
         sent = {kind: f"{up} / {down}" for kind, (up, down) in node.pop("sent").items()}

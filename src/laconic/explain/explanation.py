@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.explain.parts import Anatomy, dissect
-from laconic.explain.row import RowExplanation, Voice, explain_row
-from laconic.explain.rules import ModelRule, list_rules
+from laconic.explain.row import RowExplanation, Voice, explain_row, join_voices
+from laconic.explain.rules import ModelRule, join_alike, list_rules
 from laconic.models.background import Background
 from laconic.models.machines import ClauseHeads
 from laconic.models.portable import Evidences, PortableModel
@@ -117,6 +117,7 @@ def explain_model(
     else:
         rules = list_rules(portable, evidence, background)
     told = None if row is None or rows is None else explain_row(portable, rules, rows, row, truth)
+    rules = join_alike(rules)
     if label is not None:
         rules = [rule for rule in rules if label in dict(rule.votes)]
     n_examples = None if not evidence else next(iter(evidence.values())).n_examples
@@ -147,15 +148,17 @@ def pick_top(rules: Sequence[ModelRule], top: int) -> dict[str, list[ModelRule]]
 
 
 def pick_voices(row: RowExplanation, label: str | None) -> list[Voice]:
-    """Those that add to a class, largest first; of no class in particular: all."""
+    """Those that add to a class, largest first, clauses that say the same as one; of no class in particular: all."""
+    voices = join_voices(row.voices)
     if label is None:
-        return list(row.voices)
-    return sorted((v for v in row.voices if v.adds_to(label)), key=lambda voice: -abs(voice.adds_to(label)))
+        return voices
+    return sorted((v for v in voices if v.adds_to(label)), key=lambda voice: -abs(voice.adds_to(label)))
 
 
 def describe_rule(rule: ModelRule) -> dict[str, Any]:
     return asdict(rule) | {
         "votes": dict(rule.votes),
+        "alike": [describe_rule(other) for other in rule.alike],
         "support": rule.support if isfinite(rule.support) else None,
         "precision": rule.precision if isfinite(rule.precision) else None,
         "text": str(rule),

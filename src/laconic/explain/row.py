@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic.explain.parts import Anatomy, dissect
-from laconic.explain.rules import ModelRule
+from laconic.explain.rules import ModelRule, Saying, add_amounts, add_votes, find_saying
 from laconic.models.portable import PortableModel
 from laconic.tsetlin import class_sums
 
@@ -86,6 +87,18 @@ def hear_voices(
             if heard:
                 voices.append(Voice(rule, how_far, tuple(sorted(heard, key=lambda entry: -abs(entry[1])))))
     return tuple(sorted(voices, key=lambda voice: -abs(voice.amounts[0][1])))
+
+
+def join_voices(voices: Iterable[Voice]) -> list[Voice]:
+    """One for all clauses that say the same and speak as far, what they add summed; largest first."""
+    groups: dict[tuple[Saying, float], list[Voice]] = {}
+    for voice in voices:
+        groups.setdefault((find_saying(voice.rule), voice.speaks), []).append(voice)
+    joined = [
+        Voice(add_votes([voice.rule for voice in same]), speaks, add_amounts(voice.amounts for voice in same))
+        for (_, speaks), same in groups.items()
+    ]
+    return sorted(joined, key=lambda voice: -max((abs(amount) for _, amount in voice.amounts), default=0.0))
 
 
 def find_clamped(anatomy: Anatomy, x: NDArray[np.uint8]) -> tuple[str, ...]:

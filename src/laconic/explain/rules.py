@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -17,18 +19,21 @@ from laconic.tsetlin.booleanize import Bit
 from laconic.tsetlin.geometry import Shape
 from laconic.tsetlin.rules import Evidence, Rule, read_rules
 
+Saying = tuple[str, str, str, bool]
+
 
 @dataclass(frozen=True)
 class ModelRule(Rule):
     part: str = ""  # clauses, private, shared or pooled
     offered_by: int | None = None  # a pooled clause: the client that offered it, where a run knows that
     n_holders: int | None = None  # clients that have it
+    alike: tuple[ModelRule, ...] = ()  # of other clauses that say the same; their votes are among its own
 
 
 def list_rules(
     portable: PortableModel, evidence: Evidences | None, background: Background | None = None
 ) -> list[ModelRule]:
-    """By class, heaviest first, part by part. evidence: by part; None: nothing was counted."""
+    """Of each clause, by class, heaviest first, part by part. evidence: by part; None: nothing was counted."""
     anatomy = dissect(portable.model)
     if anatomy is None:
         raise ValueError(
@@ -42,6 +47,38 @@ def list_rules(
         rules += [add_origin(rule, part.name, background) for rule in read_part(portable, part, counted)]
     order = {name: place for place, name in enumerate(portable.about.classes)}
     return sorted(rules, key=lambda rule: order[rule.label])  # stable, so parts and weights keep their order
+
+
+def join_alike(rules: Iterable[ModelRule]) -> list[ModelRule]:
+    """One for all clauses of a part that say the same, their votes added up; in the order of list_rules."""
+    groups: dict[tuple[str, str], dict[Saying, list[ModelRule]]] = {}
+    for rule in rules:
+        groups.setdefault((rule.label, rule.part), {}).setdefault(find_saying(rule), []).append(rule)
+    return [
+        rule
+        for group in groups.values()
+        for rule in sorted(map(add_votes, group.values()), key=lambda rule: -rule.weight)
+    ]
+
+
+def find_saying(rule: ModelRule) -> Saying:
+    """Equal for rules that say the same, as to the same class."""
+    return rule.part, rule.condition, rule.label, rule.is_for
+
+
+def add_votes(same: Sequence[ModelRule]) -> ModelRule:
+    """What they say most of stays so, for there they all agree."""
+    first, *others = same
+    return replace(first, votes=add_amounts(rule.votes for rule in same), alike=tuple(others)) if others else first
+
+
+def add_amounts(some: Iterable[Sequence[tuple[str, float]]]) -> tuple[tuple[str, float], ...]:
+    """By class, largest first."""
+    sums = Counter[str]()
+    for amounts in some:
+        sums.update(dict(amounts))
+    told = [(label, amount) for label, amount in sums.items() if amount]
+    return tuple(sorted(told, key=lambda each: -abs(each[1])))
 
 
 def read_part(portable: PortableModel, part: Part, evidence: Evidence | None) -> list[Rule]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
@@ -43,10 +43,19 @@ def word_amounts(amounts: Sequence[tuple[str, float]], label: str | None) -> str
 
 
 def word_origin(rule: ModelRule) -> str:
-    """Nothing where a model has but one part."""
+    """Nothing of one clause where a model has but one part."""
+    n_clauses = f"{1 + len(rule.alike)} clauses" if rule.alike else ""
+    told = ", ".join(filter(None, ["" if rule.part == CLAUSES else rule.part, n_clauses]))
     if rule.offered_by is None:
-        return "" if rule.part == CLAUSES else rule.part
-    return f"{rule.part}, offered by client {rule.offered_by}, held by {count(rule.n_holders or 0, 'client')}"
+        return told
+    owners, n_holders = list_owners([rule]), max(each.n_holders or 0 for each in (rule, *rule.alike))
+    who = f"client{'s' if owners[1:] else ''} {', '.join(map(str, owners))}"
+    return f"{told}, offered by {who}, held by {count(n_holders, 'client')}"
+
+
+def list_owners(rules: Iterable[ModelRule]) -> list[int]:
+    """Clients that offered their clauses, as far as that is known."""
+    return sorted({each.offered_by for rule in rules for each in (rule, *rule.alike) if each.offered_by is not None})
 
 
 def word_evidence(found: Explanation) -> str:
@@ -67,7 +76,7 @@ def word_reading(found: Explanation) -> str:
 def word_parts(found: Explanation) -> str:
     """How many rules each part has."""
     n_rules = Counter(rule.part for rule in found.rules)
-    owners = {rule.offered_by for rule in found.rules if rule.offered_by is not None}
+    owners = list_owners(found.rules)
     of = f", offered by {count(len(owners), 'client')}" if owners else ""
     if found.anatomy is not None and not found.anatomy.parts:
         return "There are no clauses, so there are no rules; --row N tells what the features of a row add up to"
@@ -96,10 +105,12 @@ def word_verdict(row: RowExplanation) -> str:
 
 def word_spoken(voices: Sequence[Voice], label: str | None) -> str:
     """How many clauses of each part spoke."""
-    parts = Counter(voice.rule.part for voice in voices)
+    parts = Counter[str]()
+    for voice in voices:
+        parts[voice.rule.part] += 1 + len(voice.rule.alike)
     of = f" of class {label}" if label is not None else ""
     named = ", ".join(f"{n:,} {part}" for part, n in parts.items()) if len(parts) > 1 else ""
-    return f"{count(len(voices), 'clause')} spoke{of}" + (f": {named}" if named else "")
+    return f"{count(parts.total(), 'clause')} spoke{of}" + (f": {named}" if named else "")
 
 
 def list_sums(row: RowExplanation) -> tuple[dict[str, tuple[float, ...]], list[int]]:

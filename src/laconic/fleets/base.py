@@ -126,7 +126,7 @@ class BaseFleet(ABC):
 
         replies: dict[ClientId, Any] = {}
         gathered = self._gather(requests, read)
-        self._take_back({client: len(frame.encoded.data) for client, frame in sent.items()}, first_row)
+        self._take_back(first_row)
         for reply in gathered:
             client, answer = reply.client, answers[reply.client]
             hop = Hop(self.round, known.name, "up", client)
@@ -170,7 +170,7 @@ class BaseFleet(ABC):
             if frame is not None:
                 frames[reply.client] = frame
         self._call += 1
-        absorbing, arriving, first_row = [], Counter[ClientId](), len(self.ledger)
+        absorbing, first_row = [], len(self.ledger)
         for receiver in self._check_clients(neighbours):
             arrived = {}
             for sender in sorted(set(neighbours[receiver]) & frames.keys()):
@@ -179,10 +179,9 @@ class BaseFleet(ABC):
                     self.n_lost += 1
                 else:
                     arrived[sender] = frames[sender].encoded.data
-                arriving[receiver] += len(frames[sender].encoded.data)
             absorbing.append(Request(absorbed.name, receiver, self.round, self._call, heard=arrived))
         self.replied |= {reply.client for reply in self._gather(absorbing)}
-        self._take_back(arriving, first_row)
+        self._take_back(first_row)
 
     def evaluate(self) -> list[Score]:
         """Every client's model on its own test examples."""
@@ -277,11 +276,10 @@ class BaseFleet(ABC):
                     f"the budget is {limit}"
                 )
 
-    def _take_back(self, n_bytes: Mapping[ClientId, int], first_row: int) -> None:
+    def _take_back(self, first_row: int) -> None:
         """What was addressed to who was away all the time has cost nobody anything."""
-        if absent := self.unreached & n_bytes.keys():
-            self.ledger.strike(absent, first_row)
-            self.spent.subtract({client: n_bytes[client] for client in absent})
+        if self.unreached:
+            self.spent.subtract(self.ledger.strike(self.unreached, first_row))
 
     def _gather(self, requests: Sequence[Request], read: Callable[[Reply], None] = lambda reply: None) -> list[Reply]:
         """By client, so that the ledger does not depend on who was first; read: of each as it comes."""

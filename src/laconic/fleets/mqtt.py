@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import queue
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -37,6 +38,7 @@ from laconic.wire import Encoded, Expected, Hop, Ledger, Message
 
 HERE, GONE, ASLEEP = b"\1", b"\0", b"\2"  # what a node's third topic says
 LOOK_SECONDS = 0.5  # between looks at who has been away for too long
+MOST_UNREAD = 4  # answers of one client; an honest one has two: one that is late, and one that is due
 MOST_ODD = 20  # answers that nobody asked for which are named, of each client in a run
 PARTING_SECONDS = 3.0  # for nodes to hear that a run is done
 MOST_BYTES = 268_435_455  # of a message of MQTT
@@ -51,36 +53,65 @@ class Event(NamedTuple):
 
 @dataclass
 class Board:
-    """Who is there, and what came in; filled by the connection's thread, read by the one that drives the run."""
+    """Who is there, and what came in; filled by the connection's thread, read by the one that drives the run.
+
+    Whatever nodes send while nobody reads, of each no more than a few messages are kept.
+    """
 
     n_clients: int
-    events: queue.SimpleQueue[Event] = field(default_factory=queue.SimpleQueue)
     here: set[ClientId] = field(default_factory=set)
     left: dict[ClientId, float] = field(default_factory=dict)  # when, by time.monotonic
     asleep: set[ClientId] = field(default_factory=set)
     started: float = field(default_factory=time.monotonic)
+    _events: queue.SimpleQueue[Event] = field(default_factory=queue.SimpleQueue)
+    _unread: Counter[tuple[ClientId, bool]] = field(default_factory=Counter)  # births and answers of each client
+    _surplus: Counter[ClientId] = field(default_factory=Counter)  # answers that were not kept
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, topic: str, payload: bytes) -> None:
         _, name, way = topic.split("/")
         if not name.isdigit() or not (client := int(name)) < self.n_clients:
             return
         if way == "r":
-            self.events.put(Event(client, payload))
+            self._put(Event(client, payload), MOST_UNREAD)
             return
         (self.here.add if payload == HERE else self.here.discard)(client)
         (self.asleep.add if payload == ASLEEP else self.asleep.discard)(client)
         if payload != HERE:
             self.left[client] = time.monotonic()
-        self.events.put(Event(client))
+        self._put(Event(client), 1)  # whoever reads it looks at what is so by then
+
+    def _put(self, event: Event, most: int) -> None:
+        is_answer = event.payload is not None
+        with self._lock:
+            if self._unread[event.client, is_answer] >= most:
+                self._surplus[event.client] += is_answer
+                return
+            self._unread[event.client, is_answer] += 1
+        self._events.put(event)
+
+    def take(self, wait_seconds: float = 0) -> Event | None:
+        """The next event; None if there is none in time."""
+        try:
+            event = self._events.get(timeout=wait_seconds)
+        except queue.Empty:
+            return None
+        with self._lock:
+            self._unread[event.client, event.payload is not None] -= 1
+        return event
+
+    def take_surplus(self) -> dict[ClientId, int]:
+        """How many answers of whom were not kept, since the last look."""
+        with self._lock:
+            surplus, self._surplus = self._surplus, Counter()
+        return {client: n_answers for client, n_answers in sorted(surplus.items()) if n_answers}
 
     def empty(self) -> set[ClientId]:
         """Who answered, though nobody waits for it; it is forgotten."""
-        strays = set()
-        with suppress(queue.Empty):
-            while True:
-                client, payload = self.events.get_nowait()
-                if payload is not None:
-                    strays.add(client)
+        strays = {*self.take_surplus()}
+        while (event := self.take()) is not None:
+            if event.payload is not None:
+                strays.add(event.client)
         return strays
 
     def lose_broker(self) -> None:
@@ -213,10 +244,10 @@ class MqttFleet(RemoteFleet):
                 if self._is_over(what, waiting, deadline, has_answers=bool(outcomes)):
                     break
                 next_look = time.monotonic() + LOOK_SECONDS
-            try:
-                client, payload = post.board.events.get(timeout=LOOK_SECONDS)
-            except queue.Empty:
+            event = post.board.take(LOOK_SECONDS)
+            if event is None:
                 continue
+            client, payload = event
             if payload is None:
                 send({client})
                 continue
@@ -251,12 +282,12 @@ class MqttFleet(RemoteFleet):
 
     def _forget_events(self) -> None:
         """Of before this exchange: who is there is known, and nobody waits for what came late."""
-        with suppress(queue.Empty):
-            while True:
-                client, payload = self.post.board.events.get_nowait()
-                if payload is not None:
-                    with suppress(ValueError):
-                        self._tell_odd("between requests", client, self._read_answer(client, payload))
+        while (event := self.post.board.take()) is not None:
+            if event.payload is not None:
+                with suppress(ValueError):
+                    self._tell_odd("between requests", event.client, self._read_answer(event.client, event.payload))
+        for client, n_answers in self.post.board.take_surplus().items():
+            self._leave_aside(client, f"client {client} sent {n_answers} answers before {MOST_UNREAD} others were read")
 
     def _read_answer(self, client: ClientId, payload: bytes) -> Answer:
         """ValueError for what no sound node sends. What it says of its socket counts, once."""
@@ -270,17 +301,20 @@ class MqttFleet(RemoteFleet):
         return answer
 
     def _tell_odd(self, what: str, client: ClientId, answer: Answer) -> None:
-        """Late, replayed, of another run: named, and left aside."""
-        self._odd[client] += 1
-        if self._odd[client] > MOST_ODD:
-            return
+        """Late, replayed, of another run."""
         asked = f"round {answer.round}, call {answer.call}"
         if answer.run != self.post.run:
             asked += f" of run {answer.run:04x}, and this is {self.post.run:04x}"
         elif answer.attempt != self.post.attempt:
             asked += f" of start {answer.attempt} of the server, and this is start {self.post.attempt}"
-        last = "; no more is said of such" if self._odd[client] == MOST_ODD else ""
-        self.post.say(f"{what}: client {client} answers {asked}, which nobody waits for; left aside{last}")
+        self._leave_aside(client, f"{what}: client {client} answers {asked}, which nobody waits for")
+
+    def _leave_aside(self, client: ClientId, words: str) -> None:
+        """Named, but not without end."""
+        self._odd[client] += 1
+        if self._odd[client] <= MOST_ODD:
+            last = "; no more is said of such" if self._odd[client] == MOST_ODD else ""
+            self.post.say(f"{words}; left aside{last}")
 
     def _is_over(self, what: str, waiting: set[ClientId], deadline: float, *, has_answers: bool) -> bool:
         """Whether it is time to go on without those who have not answered."""

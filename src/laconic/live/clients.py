@@ -29,9 +29,7 @@ def describe_clients(run: FollowedRun) -> dict[str, Any]:
             sent[row.client] += row.sent_bytes
         if row.direction != "up":
             received[row.client if row.peer is None else row.peer] += row.sent_bytes
-    events = read_events(run)
-    found = (REFUSED.match(words) for _, words in events)
-    refused = {int(match[2]) for match in found if match and int(match[1]) == last}
+    events, refused, n_more = read_events(run, last)
     clients: list[Client] = []
     for holding in run.partition.clients if run.partition else ():
         number, score = holding.client, scores.get(holding.client)
@@ -40,15 +38,24 @@ def describe_clients(run: FollowedRun) -> dict[str, Any]:
         did = "refused" if number in refused else did
         clients.append((number, holding.name, did, *right, sent.get(number, 0), received.get(number, 0)))
     tested = next((score.round for score in scores.values()), None)
-    return {"name": run.name, "round": last, "tested": tested, "clients": clients, "events": events}
+    told = {"name": run.name, "round": last, "tested": tested, "clients": clients}
+    return told | {"events": events, "n_more_events": n_more}
 
 
-def read_events(run: FollowedRun) -> list[tuple[str, str]]:
-    """When and what, the last first."""
-    events = []
+def read_events(run: FollowedRun, last: int) -> tuple[list[tuple[str, str]], set[int], int]:
+    """When and what, the last first; whose replies were refused in that round; how many more of these there are."""
+    events: list[tuple[str, str]] = []
+    refused, n_more = set[int](), 0
     for line in read_backwards(run.folder / EVENTS):
         when, _, words = line.decode("utf-8", "replace").partition("  ")
-        events.append((when, words))
-        if len(events) == MOST_EVENTS:
+        match = REFUSED.match(words)
+        is_of_last = match is not None and int(match[1]) == last
+        if match is not None and is_of_last:
+            refused.add(int(match[2]))
+        if len(events) < MOST_EVENTS:
+            events.append((when, words))
+        elif is_of_last:
+            n_more += 1
+        else:  # those of one round stand together
             break
-    return events
+    return events, refused, n_more

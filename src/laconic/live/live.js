@@ -322,6 +322,9 @@ function fillClients(run) {
   const dots = mine.clients.filter((client) => client[3] !== null).map(([client, , , accuracy, nRight, nTest]) => [client, accuracy, nRight, nTest]);
   redraw("spread", "strip", key, () => [{ x: axis, rows: dots.length ? [{ label: `after round ${mine.tested}`, colour: run.colour, dots }] : [] }]);
   if (at("clients-table").open) table(at("clients-table").lastElementChild, key, clientCells, mine.clients);
+  const nMore = mine.n_more_events ?? 0;
+  show(at("events-note"), nMore > 0);
+  put(at("events-note"), `${nMore} more replies were refused in round ${mine.round}; they stand in events.log.`);
   const list = at("events").querySelector("ol"), lines = mine.events.map(([when, what]) => `${when} ${what}`).join("\n");
   if (list.dataset.lines !== lines) {
     list.dataset.lines = lines;

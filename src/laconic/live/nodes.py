@@ -4,31 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from laconic.files import is_in_use
 from laconic.live.run import find_change
-from laconic.records import Mismatch, fault, read_record
-from laconic.records.schema import Count
-
-STATUS, BEGUN, SETTINGS = "nodes.json", "begun", "server.toml"  # in a server's folder; BEGUN: a file for each run
-
-
-@dataclass(frozen=True)
-class Node:
-    client: Count
-    node: str
-    status: str  # online, asleep, offline or never seen
-    sent: dict[str, list[Count]]  # bytes up and down since the server started, by what for
-
-
-@dataclass(frozen=True)
-class Nodes:
-    broker: bool  # whether the server is connected to it
-    run: str  # that it carries out; "": none
-    nodes: list[Node]
+from laconic.records import SERVER_SETTINGS, Mismatch, Nodes, fault, list_begun, read_record
 
 
 class FollowedServer:
@@ -39,7 +20,7 @@ class FollowedServer:
 
     def look(self) -> dict[str, Any] | None:
         """All of it if anything is new."""
-        before, changed, is_running = self._shown, find_change(self.folder / STATUS), is_in_use(self.folder)
+        before, changed, is_running = self._shown, find_change(self.folder / Nodes.file), is_in_use(self.folder)
         if changed != self._changed or is_running != before.get("is_running"):
             self._changed = changed
             self._shown = {"folder": str(self.folder), "is_running": is_running} | self._read()
@@ -50,7 +31,7 @@ class FollowedServer:
 
     def _read(self) -> dict[str, Any]:
         """words: why nothing is known."""
-        path = self.folder / STATUS
+        path = self.folder / Nodes.file
         try:
             found = read_record(Nodes, json.loads(path.read_text("utf-8")))
         except FileNotFoundError:
@@ -70,11 +51,11 @@ class FollowedServer:
 
 def find_server(folder: Path) -> Path | None:
     """Of a deployment, by its own folder or that of its server."""
-    return next((place for place in (folder, folder / "server") if find_change(place / SETTINGS)), None)
+    return next((place for place in (folder, folder / "server") if find_change(place / SERVER_SETTINGS)), None)
 
 
-def list_begun(server: Path) -> list[Path]:
+def find_begun(server: Path) -> list[Path]:
     """Folders of the runs that were begun on it."""
     with suppress(OSError):  # the server of another user is not for us to look at
-        return [Path(path.read_text("utf-8")) for path in (server / BEGUN).glob("*") if path.suffix != ".draft"]
+        return [Path(path.read_text("utf-8")) for path in list_begun(server)]
     return []

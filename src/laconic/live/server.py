@@ -23,13 +23,14 @@ from starlette.routing import Route
 from laconic.live.address import listen, make_url, warn
 from laconic.live.clients import describe_clients
 from laconic.live.watch import Watch, check_folder
-from laconic.pages import hash_script, read_style
+from laconic.pages import hash_script, read_style, show_head
 from laconic.report.page import read_script
 from laconic.signals import find_number
 
 RUNS = Path("runs")  # where laconic run writes unless told otherwise
 LOOK_SECONDS = 0.5  # between looks at the folders, while somebody watches
 QUIET_SECONDS = 15.0  # after which a viewer is told that there is nothing new, so that its connection stays
+NO_ICON = '<link rel="icon" href="data:,">\n'  # else browsers ask for one
 MOST_WAITING = 100  # messages that a viewer may lag behind; then it has to connect anew
 HEADERS = {
     "Cache-Control": "no-store",
@@ -154,15 +155,17 @@ def make_app(watch: Watch, token: str, is_over: Callable[[], bool] = lambda: Fal
 
 
 def build_page(folder: str, script: str) -> str:
-    template = Template(files("laconic.live").joinpath("page.html").read_text("utf-8"))
-    style = read_style() + files("laconic.live").joinpath("live.css").read_text("utf-8")
-    return template.substitute(folder=escape(folder), style=style, script=script)
+    head = show_head("Laconic live", read_style() + read_file("live.css"), NO_ICON)
+    return head + Template(read_file("page.html")).substitute(folder=escape(folder), script=script)
 
 
 def refuse() -> Response:
-    template = Template(files("laconic.live").joinpath("refused.html").read_text("utf-8"))
-    text = template.substitute(style=read_style())
+    text = show_head("Laconic live: token needed", read_style(), NO_ICON) + read_file("refused.html")
     return HTMLResponse(text, 403, headers={"Content-Security-Policy": NOTHING_ELSE})
+
+
+def read_file(name: str) -> str:
+    return files("laconic.live").joinpath(name).read_text("utf-8")
 
 
 def follow(

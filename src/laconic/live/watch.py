@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.files import LOCK
-from laconic.live.nodes import FollowedServer, find_server, list_begun
+from laconic.live.nodes import FollowedServer, find_begun, find_server
 from laconic.live.run import COLUMNS, SETTINGS, FollowedRun, find_change
 from laconic.records import Environment
 
@@ -88,7 +88,7 @@ def walk(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
     """The folder and those in it, or those that a deployment's runs lie in; not what lies in a run."""
     yield folder
     if server := find_server(folder):
-        yield from list_begun(server)
+        yield from find_begun(server)
     elif depth and not is_run(folder):
         try:
             inner = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir() and entry.name[0] != ".")

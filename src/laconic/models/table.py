@@ -66,9 +66,14 @@ class TableBits(Preprocessing):
 
     def describe(self, name: str, column: int = 0) -> list[Bit]:
         found = self.columns[column]
-        bits = [Bit(name, threshold) for threshold in self.thresholds[column]]
         values = [*found.values, *(["missing"] if found.may_lack else [])]
-        return [*bits, *(Is(f"{name} is {value}", contrary=f"{name} is not {value}") for value in values)]
+        features = [f"{name} is {value}" for value in values]
+        gaps = tuple(features[-1:]) if found.may_lack else ()
+        bits = [Bit(name, threshold, gaps, *gaps) for threshold in self.thresholds[column]]
+        for feature, value in zip(features, values, strict=True):
+            rivals = tuple(other for other in (name, *features) if other != feature)
+            bits.append(Is(feature, rivals=rivals, contrary=f"{name} is not {value}"))
+        return bits
 
 
 def cut(cells: Rows, levels: int) -> tuple[float, ...]:

@@ -11,7 +11,22 @@ from importlib.resources import files
 from string import Template
 from typing import NamedTuple
 
-__all__ = ["Section", "hash_script", "list_colours", "read_charts", "read_style", "show_page", "show_section"]
+__all__ = [
+    "Section",
+    "hash_script",
+    "list_colours",
+    "read_charts",
+    "read_style",
+    "show_head",
+    "show_page",
+    "show_section",
+]
+
+# of a file; {}: the only script that may run
+POLICY = (
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:; script-src {}; base-uri 'none'; form-action 'none'\">\n"
+)
 
 
 class Section(NamedTuple):
@@ -26,7 +41,9 @@ def show_page(
 ) -> str:
     """One file that needs no other. after: HTML behind all; script: the only one that may run."""
     styles = dict.fromkeys([read_style(), *(section.style for section in sections)])
+    policy = POLICY.format(f"'{hash_script(script)}'" if script else "'none'")
     return Template(_read("page.html")).substitute(
+        head=show_head(title, "".join(styles), policy),
         brand=escape(brand),
         title=escape(title),
         lead=escape(lead),
@@ -34,9 +51,12 @@ def show_page(
         body="\n".join(show_section(section.name, section.title, section.body) for section in sections),
         footer=escape(footer),
         after=after + (f"<script>{script}</script>" if script else ""),
-        scripts=f"'{hash_script(script)}'" if script else "'none'",
-        style="".join(styles),
     )
+
+
+def show_head(title: str, style: str, more: str) -> str:
+    """Up to the body. more: what only some pages have, in HTML."""
+    return Template(_read("head.html")).substitute(title=escape(title), style=style, more=more)
 
 
 def show_section(name: str, title: str, body: str) -> str:

@@ -116,6 +116,12 @@ def cut(path: Path, n_bytes: int) -> None:
         file.truncate(n_bytes)
 
 
+def drop_torn_line(path: Path) -> None:
+    """A last line that was cut short goes, before others follow it."""
+    if path.exists():
+        cut(path, path.read_bytes().rfind(b"\n") + 1)
+
+
 def read_lines(folder: Path, cls: type[R]) -> Iterator[R]:
     """One for each line; a last line without its end was cut short, and is left out. None of a run only just begun."""
     path = folder / cls.file

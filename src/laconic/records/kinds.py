@@ -12,6 +12,7 @@ from laconic.records.schema import Amount, Count, Finite, Mismatch, Share
 
 Notes = dict[str, float | None]  # a method may note NaN
 
+SocketKind = Literal["exchange", "connect", "idle"]  # what bytes were for: messages, connecting, or staying so
 ENVELOPE = "(envelope)"  # head and checksum of a message, which belong to no field
 PARTS = ("train", "val", "test")
 
@@ -148,13 +149,13 @@ class Letters:
 
 @dataclass(frozen=True)
 class Sockets:
-    """What a real node's connection took, TLS and all, since it last told: messages, connecting, or staying so."""
+    """What a real node's connection took in a round, TLS and all."""
 
     file: ClassVar[str] = "sockets.jsonl"
 
     round: Count
     client: Count
-    kind: Literal["exchange", "connect", "idle"]
+    kind: SocketKind
     up_bytes: Count
     down_bytes: Count
 
@@ -180,6 +181,10 @@ class Panel:
         known = get_args(get_type_hints(Panel)["kind"])
         if self.kind not in known:
             raise Mismatch(f"panel “{self.title}” is of kind {self.kind!r}", f"one of {', '.join(known)}")
+
+    @classmethod
+    def of_two_models(cls, notes: dict[str, str]) -> Panel:
+        return cls("models", "Two models of each client", notes)
 
 
 @dataclass(frozen=True)

@@ -129,17 +129,18 @@ def show_sockets(run: Run) -> str:
         return ""
     kinds = {"exchange": "Its messages", "connect": "Connecting", "idle": "Staying connected"}
     ways = (("Up", "up", run.upload_bytes), ("Down", "down", run.download_bytes))
+    apart = {by: list(list_sockets(run, by)) for by in ("client", "round")}
+    totals = [sum(column) for column in zip(*(sent for _, sent in apart["client"]), strict=True)]
     rows = []
-    for way, name, coded in ways:
+    for at, (way, name, coded) in enumerate(ways):
         paper = sum(getattr(row, f"paper_{name}load_bytes") for row in run.rounds)
-        sent = [getattr(run.sockets.get(kind, (0, 0)), f"{name}_bytes", 0) for kind in kinds]
+        sent = totals[at :: len(ways)]
         rows.append((way, *map(format_bytes, (paper, coded, *sent, sum(sent)))))
     title = "On the sockets of the nodes, TLS included, as they told; peers’ messages go up at one and down at another"
     whole = show_table(Cells(("Way", "As papers count", "Coded", *kinds.values(), "In all"), rows, title))
     headings = [f"{kind}\n{way.lower()}" for kind in kinds.values() for way, *_ in ways]
-    for by in ("client", "round"):
-        apart = [(name, *map(format_bytes, sent)) for name, sent in list_sockets(run, by)]
-        cells = Cells((by.capitalize(), *headings), apart)
+    for by, numbers in apart.items():
+        cells = Cells((by.capitalize(), *headings), [(name, *map(format_bytes, sent)) for name, sent in numbers])
         whole += f"<details><summary>By {by}</summary>{show_table(cells)}</details>"
     return whole
 

@@ -11,8 +11,8 @@ from laconic.files import make_folder, write_atomically
 from laconic.pages import list_colours
 from laconic.report.clients import plot_fairness
 from laconic.report.figure import View
-from laconic.report.page import read_runs
 from laconic.report.plots import plot_accuracy
+from laconic.report.run import Run
 from laconic.report.tables import format_bytes, group_runs
 
 COLUMN_INCHES = 3.4  # of two on a page
@@ -52,7 +52,7 @@ def check_installed(kinds: Sequence[str]) -> None:
         raise ValueError(words) from error
 
 
-def write_figures(folders: Sequence[str | Path], out: str | Path, kinds: Sequence[str]) -> list[Path]:
+def write_figures(runs: Sequence[Run], out: str | Path, kinds: Sequence[str]) -> list[Path]:
     """Accuracy by bytes, accuracy by round and fairness, a file of each kind: png, pdf or svg."""
     if not kinds:
         return []
@@ -60,7 +60,7 @@ def write_figures(folders: Sequence[str | Path], out: str | Path, kinds: Sequenc
         raise ValueError(f"{strange[0]!r} is no kind of figure; there are {', '.join(NO_DATE)}")
     check_installed(kinds)
     written = []
-    for name, view in find_views(folders):
+    for name, view in find_views(runs):
         for kind in kinds:
             path = Path(out) / f"{name}.{kind}"
             make_folder(path.parent)
@@ -69,9 +69,9 @@ def write_figures(folders: Sequence[str | Path], out: str | Path, kinds: Sequenc
     return written
 
 
-def find_views(folders: Sequence[str | Path]) -> Iterator[tuple[str, View]]:
+def find_views(runs: Sequence[Run]) -> Iterator[tuple[str, View]]:
     """As the page has them."""
-    groups = group_runs(read_runs(folders))
+    groups = group_runs(runs)
     views = {view["label"]: view for view in plot_accuracy(groups).views}
     yield "accuracy-by-bytes", views["both"]
     yield "accuracy-by-round", views["rounds"]

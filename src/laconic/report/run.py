@@ -42,13 +42,6 @@ class Carried(NamedTuple):
     down_bytes: int
 
 
-class Sent(NamedTuple):
-    """On the sockets of real nodes, TLS and all."""
-
-    up_bytes: int
-    down_bytes: int
-
-
 class Sums(NamedTuple):
     """Of the ledger, up to the last round that ended."""
 
@@ -78,7 +71,7 @@ class Run:
     sums: Sums
     times: dict[int, kinds.Times]  # by round
     carried: Carried | None  # None: Flower had no part in it
-    sockets: dict[str, Sent]  # by what it was for: exchange, connect or idle; empty: nobody counted
+    sockets: list[kinds.Sockets]  # as real nodes told, also of rounds that were played again; empty: nobody counted
     is_finished: bool
     status: str
     warnings: tuple[str, ...]
@@ -202,7 +195,7 @@ def read_run(folder: str | Path) -> Run:
         sums=sums,
         times=times,
         carried=add_letters(folder),
-        sockets=add_sockets(folder),
+        sockets=list(read_lines(folder, kinds.Sockets)),
         is_finished=is_finished,
         status=status,
         warnings=tuple(caveats) if is_finished else (f"{status[0].upper()}{status[1:]}.", *caveats),
@@ -243,6 +236,7 @@ def read_config(path: Path, partition: kinds.Partition) -> dict[str, Any]:
 
 
 def read_clients(folder: Path, evaluated: list[int]) -> Clients:
+    tested = {*evaluated}
     scores: list[kinds.ClientScore] = []
     noted: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     last: dict[str, dict[int, float]] = defaultdict(dict)
@@ -250,7 +244,7 @@ def read_clients(folder: Path, evaluated: list[int]) -> Clients:
         if evaluated and score.round == evaluated[-1]:
             scores.append(score)
         for name, value in score.notes.items():
-            if value is not None and math.isfinite(value) and score.round in evaluated:
+            if value is not None and math.isfinite(value) and score.round in tested:
                 noted[name][score.round].append(value)
                 last[name][score.client] = value
     means = {name: {r: sum(v) / len(v) for r, v in by_round.items()} for name, by_round in noted.items()}
@@ -285,15 +279,6 @@ def add_letters(folder: Path) -> Carried | None:
     """Also of rounds that were played again: they went through the wire."""
     rows = list(read_lines(folder, kinds.Letters))
     return Carried(*(sum(getattr(row, name) for row in rows) for name in Carried._fields)) if rows else None
-
-
-def add_sockets(folder: Path) -> dict[str, Sent]:
-    """As nodes told; also of rounds that were played again."""
-    sums: dict[str, Sent] = {}
-    for row in read_lines(folder, kinds.Sockets):
-        before = sums.get(row.kind, Sent(0, 0))
-        sums[row.kind] = Sent(before.up_bytes + row.up_bytes, before.down_bytes + row.down_bytes)
-    return sums
 
 
 def read_end(folder: Path, config: dict[str, Any], n_rounds: int) -> tuple[bool, str]:

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from laconic.records import Sockets
-from laconic.records.folder import read_lines
 from laconic.report.run import Run
 
 MOST_ROWS = 200  # of a table; the rest is one row, and stands in sockets.jsonl
@@ -14,7 +12,7 @@ MOST_ROWS = 200  # of a table; the rest is one row, and stands in sockets.jsonl
 def list_sockets(run: Run, by: Literal["client", "round"]) -> Iterator[tuple[str, list[int]]]:
     """Of each client or round: bytes up and down of its messages, of connecting, of staying connected."""
     sums: dict[int, Counter[str]] = {}
-    for row in read_lines(run.folder, Sockets):
+    for row in run.sockets:
         sums.setdefault(getattr(row, by), Counter()).update(
             {f"{row.kind} up": row.up_bytes, f"{row.kind} down": row.down_bytes}
         )

@@ -1,7 +1,9 @@
 """What travelled: by field, beside what papers count, and on the air of common links."""
 
 import statistics
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from laconic.records import ENVELOPE
 from laconic.report.figure import GREY, Cells, Figure, View, shorten, spread
@@ -104,7 +106,7 @@ def plot_links(groups: Sequence[Group]) -> Figure | None:
     text = (
         "An estimate, not a measurement: how long the same bytes would take where every client has such a link for "
         "itself, nothing is lost and training takes no time. A round lasts as long as its slowest client; energy is "
-        "that of a client’s radio. Sources and years are in the second table."
+        "that of a client’s radio. Sources and years are in the second table, and which figures could not be checked."
     )
     tables = [
         Cells(headings, rows, "Estimates for the whole run, set-up included"),
@@ -113,15 +115,23 @@ def plot_links(groups: Sequence[Group]) -> Figure | None:
     return Figure("links", "On the air", text + explain_bands(groups), "lines", views, tables)
 
 
+def add_up(seconds: Mapping[int, float], rounds: Sequence[int]) -> list[float]:
+    """Up to each of these rounds, with it."""
+    numbers = sorted(seconds)
+    totals = [0.0, *accumulate(seconds[number] for number in numbers)]
+    return [totals[bisect(numbers, number)] for number in rounds]
+
+
 def follow_on_air(group: Group, link: Link) -> tuple[list[list[float]], tuple[str, ...]]:
     """Points by evaluated round, and in words: the run, a round of it, the energy of a client and the most of one."""
     on_air = [estimate(link, run.sums.by_client_round) for run in group.runs]
-    common = sorted(set.intersection(*({r.round for r in run.evaluated} for run in group.runs)))
+    accuracies = [{r.round: r.accuracy_mean or 0.0 for r in run.evaluated} for run in group.runs]
+    common = sorted(set.intersection(*map(set, accuracies)))
+    so_far = [add_up(one.seconds, common) for one in on_air]
     points = []
-    for number in common:
-        so_far = [sum(s for r, s in one.seconds.items() if r <= number) for one in on_air]
-        shares = [r.accuracy_mean or 0.0 for run in group.runs for r in run.evaluated if r.round == number]
-        points.append([number, *(shorten(value) for value in (statistics.fmean(so_far), *spread(shares)))])
+    for number, *seconds_each in zip(common, *so_far, strict=True):
+        shares = [accuracy[number] for accuracy in accuracies]
+        points.append([number, *(shorten(value) for value in (statistics.fmean(seconds_each), *spread(shares)))])
     seconds = statistics.fmean(sum(one.seconds.values()) for one in on_air)
     rounds = [s for one in on_air for r, s in one.seconds.items() if r > 0]
     joules = [joules for one in on_air for joules in one.joules.values()]

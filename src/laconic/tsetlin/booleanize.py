@@ -25,13 +25,20 @@ class Bit:
 
     feature: str
     threshold: float
+    rivals: tuple[str, ...] = ()  # features that are false wherever this one is true
+    gap: str = ""  # the one of these, if any, that says that there is no value: one that is above no threshold either
 
     def __str__(self) -> str:
         return f"{self.feature} > {_shortest(self.threshold)}"
 
     @property
-    def negated(self) -> str:
+    def below(self) -> str:
+        """Its negation where there is a value."""
         return f"{self.feature} <= {_shortest(self.threshold)}"
+
+    @property
+    def negated(self) -> str:
+        return f"({self.below} or missing)" if self.gap else self.below
 
 
 class _Booleanizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -63,37 +63,22 @@ def build(
     boost: bool = True,
     balanced: bool = False,
     fuzzy: Fuzzy | None = None,
+    signs: np.random.Generator | None = None,
 ) -> Machine:
-    """A fresh machine with n_clauses clauses per class."""
+    """A fresh machine with n_clauses clauses per class. signs: see build_coalesced."""
     _check_sizes(n_classes, n_clauses, threshold, specificity)
-    weights = np.ones((n_classes, n_clauses), np.int32)
-    states = _fresh_states(shape, n_classes, n_clauses)
+    is_coalesced, weights = signs is not None, np.ones((n_classes, n_clauses), np.int32)
+    if signs is not None:
+        weights = signs.integers(0, 2, weights.shape, dtype=np.int32) * 2 - 1
+    states = _fresh_states(shape, 1 if is_coalesced else n_classes, n_clauses)
     rivalry = balance.start_rivalry(n_classes) if balanced else None
-    return Machine(
-        shape, int(threshold), float(specificity), bool(boost), False, states, weights, rivalry, check_fuzzy(fuzzy)
-    )
+    numbers = int(threshold), float(specificity), bool(boost)
+    return Machine(shape, *numbers, is_coalesced, states, weights, rivalry, check_fuzzy(fuzzy))
 
 
-def build_coalesced(
-    shape: Shape,
-    n_classes: int,
-    n_clauses: int,
-    rng: np.random.Generator,
-    *,
-    threshold: int = 1000,
-    specificity: float = 5.0,
-    boost: bool = True,
-    balanced: bool = False,
-    fuzzy: Fuzzy | None = None,
-) -> Machine:
-    """A fresh machine whose n_clauses clauses serve all classes, with weights of +1 or -1 at random."""
-    _check_sizes(n_classes, n_clauses, threshold, specificity)
-    weights = rng.integers(0, 2, (n_classes, n_clauses), dtype=np.int32) * 2 - 1
-    states = _fresh_states(shape, 1, n_clauses)
-    rivalry = balance.start_rivalry(n_classes) if balanced else None
-    return Machine(
-        shape, int(threshold), float(specificity), bool(boost), True, states, weights, rivalry, check_fuzzy(fuzzy)
-    )
+def build_coalesced(shape: Shape, n_classes: int, n_clauses: int, rng: np.random.Generator, **options: Any) -> Machine:
+    """A fresh machine whose n_clauses clauses serve all classes, weights +1 or -1 at random. options: as of build."""
+    return build(shape, n_classes, n_clauses, signs=rng, **options)
 
 
 def _check_sizes(n_classes: int, n_clauses: int, threshold: int, specificity: float) -> None:

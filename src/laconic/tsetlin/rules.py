@@ -4,7 +4,7 @@ Of a fuzzy clause every literal counts by itself: nothing is merged, but a liter
 fails, are left out, and one failure less is borne.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import compress
 from math import isnan, nan
@@ -134,15 +134,23 @@ def best_places(shape: Shape, include: NDArray[np.bool_]) -> list[NDArray[np.int
 
 
 def read_literals(bits: Sequence[Bit], include: NDArray[np.bool_]) -> tuple[str, ...] | None:
-    """Included patch bits [literal] as text, nested thresholds merged; None if they contradict each other."""
+    """Included patch bits [literal] as text; None if they contradict each other.
+
+    Nested thresholds are merged, and what follows from other literals is left out.
+    """
     includes, negates = (side[: len(bits)] for side in np.split(include, 2))
     # sorted so that of a feature's bits the tightest comes last and stays
     low = {bit.feature: bit for bit in sorted(compress(bits, includes), key=_threshold)}
     high = {bit.feature: bit for bit in sorted(compress(bits, negates), key=_threshold, reverse=True)}
     if any(low[feature].threshold >= high[feature].threshold for feature in low.keys() & high.keys()):
         return None
+    ruled_out = {rival for bit in low.values() for rival in bit.rivals}
+    if ruled_out & low.keys():
+        return None
+    filled = {bit.gap for bit in high.values()} & high.keys()  # "is not missing" goes without saying beside "<= 6.9"
     features = dict.fromkeys(bit.feature for bit in compress(bits, includes | negates))
-    return tuple(_word(low.get(feature), high.get(feature)) for feature in features)
+    told = [feature for feature in features if feature not in ruled_out | filled]
+    return tuple(_word(low.get(feature), high.get(feature), filled) for feature in told)
 
 
 def list_literals(bits: Sequence[Bit], include: NDArray[np.bool_]) -> tuple[tuple[str, ...], int]:
@@ -156,10 +164,12 @@ def list_literals(bits: Sequence[Bit], include: NDArray[np.bool_]) -> tuple[tupl
 _threshold = attrgetter("threshold")
 
 
-def _word(low: Bit | None, high: Bit | None) -> str:
-    if low is None or high is None:
-        return high.negated if high else str(low)
-    return f"{str(low).removeprefix(f'{low.feature} > ')} < {high.negated}"
+def _word(low: Bit | None, high: Bit | None, filled: Set[str]) -> str:
+    if high is None:
+        return str(low)
+    if low is None:
+        return high.below if high.gap in filled else high.negated
+    return f"{str(low).removeprefix(f'{low.feature} > ')} < {high.below}"
 
 
 def describe_place(shape: Shape, rows: range, columns: range, least: int = 1) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -58,14 +59,18 @@ class Ledger:
         for field, numbers in counts.items():
             self._append(*way, field, *numbers)
 
-    def strike(self, receivers: Collection[int], start: int) -> None:
-        """Takes back, of the rows from `start` on, what was addressed to these but never left."""
-        kept = [*range(start)]
+    def strike(self, receivers: Collection[int], start: int) -> Counter[int]:
+        """Takes back, of the rows from `start` on, what was addressed to these but never left: bytes of each client."""
+        kept, saved = [*range(start)], Counter[int]()
         for row in range(start, len(self)):
             receiver = {"down": "client", "peer": "peer"}.get(self.columns["direction"][row])
             if receiver is None or self.columns[receiver][row] not in receivers:
                 kept.append(row)
+                continue
+            for end in {"client", receiver}:
+                saved[self.columns[end][row]] += self.columns["sent_bytes"][row]
         self.columns = {name: [column[row] for row in kept] for name, column in self.columns.items()}
+        return saved
 
     def totals(self, *by: str, **where: Any) -> dict[tuple[Any, ...], Counts]:
         """Sums for each combination of the keys `by` that occurs, sorted; `totals("round", direction="up")`."""

@@ -55,7 +55,7 @@ class FedPURIN(CriticalParameters):
     tested: Literal["sparse", "dense"] = "sparse"  # which model counts: critical parameters alone, or all; as trained
 
     budget_knob = "keep"
-    panels = (Panel("models", "Two models of each client", {"dense_accuracy": "dense", "sparse_accuracy": "sparse"}),)
+    panels = (Panel.of_two_models({"dense_accuracy": "dense", "sparse_accuracy": "sparse"}),)
 
     def part(self, spec: Spec) -> Part:
         """All but batch normalisation."""

@@ -38,10 +38,8 @@ class Prototyping(ClassTargets):
 
     budget_knob = ("kept", "cps_dims")
     panels = (
-        Panel(
-            "models",
-            "Two models of each client",
-            {"head_accuracy": "head", "prototype_accuracy": "prototype", "kept_dims_accuracy": "kept_dims"},
+        Panel.of_two_models(
+            {"head_accuracy": "head", "prototype_accuracy": "prototype", "kept_dims_accuracy": "kept_dims"}
         ),
         Panel(
             "labels",

@@ -23,11 +23,7 @@ class SplitMethod(MergedMethod):
     """A shape: of a client's clauses, the more are shared the more alike the clients are."""
 
     panels = (
-        Panel(
-            "models",
-            "Two models of each client",
-            {"private_accuracy": "private", "shared_accuracy": "shared", "both_accuracy": "both"},
-        ),
+        Panel.of_two_models({"private_accuracy": "private", "shared_accuracy": "shared", "both_accuracy": "both"}),
         Panel(
             "lines",
             "Shared and private",
