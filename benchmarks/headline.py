@@ -81,8 +81,9 @@ def list_networks() -> list[Series]:
 
 
 def measure_alone() -> float:
-    """local-tm on partitions of the same kind: nothing is sent."""
-    return fmean(run["last"] for run in read("clausepool.json")["twenty_steps"] if run["run"].startswith("ci-local-"))
+    """local-tm on the same partitions: nothing is sent."""
+    runs = list_runs(read("clausepool.json"))
+    return fmean(run["last"] for data, alpha, kind, run in runs if (data, alpha, kind) == ("ci", "0.1", "alone"))
 
 
 # ---------------------------------------------------------------- words
