@@ -63,4 +63,4 @@ def share_right(runs: list[Any]) -> list[float]:
 
 
 def with_error(values: list[float]) -> str:
-    return f"{fmean(values):.1f} ± {stdev(values) / len(values) ** 0.5:.1f}"
+    return f"{fmean(values):.1f} ± {stdev(values) / len(values) ** 0.5:.1f}".replace("-", "−")
