@@ -82,27 +82,20 @@ def clausepool_rounds(file: Any) -> Rows:
 
 @table("clausepool", "| clauses a class | alone | own clauses | clausepool | over alone | over own | kB at most | aim")
 def clausepool(file: Any) -> Rows:
-    runs = {run["run"]: run for run in file["twenty_steps"] + file["fashion_mnist"]}
+    """Before seed features."""
+    known = {run["run"]: run for run in file["twenty_steps"] + file["fashion_mnist"]}
 
-    def three(pattern: str, key: str) -> list[float]:
-        return [runs[pattern.format(seed)][key] for seed in range(3)]
+    def find(pattern: str) -> Runs:
+        return {seed: known[pattern.format(seed)] for seed in range(3)} if pattern else {}
 
-    def mean(pattern: str) -> str:
-        return f"{fmean(three(pattern, 'last')):.2f} ({fmean(three(pattern, 'p10')):.1f})" if pattern else NOTHING
-
-    def gain(pattern: str, other: str) -> str:
-        if not other:
-            return NOTHING
-        gains = [a - b for a, b in zip(three(pattern, "last"), three(other, "last"), strict=True)]
-        return f"{signed(fmean(gains))} ± {stdev(gains) / len(gains) ** 0.5:.2f}"
-
-    for title, offered, pool, alone, own, aim in (
+    for title, offered, *patterns, aim in (
         ("CIFAR-10, α = 0.1", "1", "ci-q1-{}", "ci-local-{}", "", "84 % in 40 kB"),
         ("CIFAR-10, α = 0.1", "3", "ci-q3-{}", "ci-local-{}", "", "85.3 % in 115 kB"),
         ("Fashion-MNIST, α = 0.05", "2", "fm0.05-pool-{}", "local-0.05/seed-{}", "fm0.05-own-{}", "+0.4 in 25 kB"),
         ("Fashion-MNIST, α = 0.1", "2", "fm0.1-pool-{}", "local-0.1/seed-{}", "fm0.1-own-{}", "+1.2 in 40 kB"),
         ("Fashion-MNIST, α = 1", "2", "fm1-pool-{}", "local-1/seed-{}", "fm1-own-{}", "+5.5 in 180 kB"),
     ):
-        most = max(sent_kb(runs[pool.format(seed)]) for seed in range(3))
-        gains = [gain(pool, alone), gain(pool, own)]
-        yield [title, offered, mean(alone), mean(own), mean(pool), *gains, f"{most:.1f}", aim]
+        pool, alone, own = map(find, patterns)
+        means = [mean(runs, is_sent=False) for runs in (alone, own, pool)]
+        most = max(map(sent_kb, pool.values()))
+        yield [title, offered, *means, gain(pool, alone), gain(pool, own), f"{most:.1f}", aim]
