@@ -147,8 +147,8 @@ def residual(*widths: int) -> Maker:
         stem = nn.Sequential(
             nn.Conv2d(n_in, widths[0], 7, 2, padding=3, bias=False),
             nn.BatchNorm2d(widths[0]),
-            nn.ReLU(),
             nn.MaxPool2d(3, 2, padding=1),
+            nn.ReLU(),  # before the pooling it would give the same numbers, from four times as many
         )
         before = (widths[0], *widths)
         blocks = [Block(a, b, 1 if k == 0 else 2) for k, (a, b) in enumerate(zip(before, widths, strict=False))]

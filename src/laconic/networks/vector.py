@@ -234,7 +234,8 @@ def arrange(x: Tensor, spec: Spec) -> Tensor:
         values = values * ((1 - spec.floor) / spec.peak) + spec.floor
     if len(spec.input_shape) == 1:
         return values
-    return values.unsqueeze(1) if len(spec.input_shape) == 2 else values.permute(0, 3, 1, 2)
+    pixels = values.unsqueeze(3) if len(spec.input_shape) == 2 else values  # torch is fastest with channels last
+    return pixels.permute(0, 3, 1, 2)
 
 
 def start_by_fan_out(module: nn.Module) -> None:
