@@ -1,6 +1,6 @@
 """How a server makes one of many: functions that more than one method uses."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -51,11 +51,12 @@ def average_weights(
     is_new: NDArray[np.bool_],
     is_held: NDArray[np.bool_],
     averaging: Averaging = "mean",
+    whole: Callable[[NDArray[np.float64]], NDArray[np.float64]] = np.trunc,
 ) -> NDArray[np.int32]:
     """FedTM's AverageCW over clause weights [class, clause]; sizes are the clients' example counts, or [class] of them.
 
     A class nobody holds keeps its weights; one merged for the first time takes the mean; others move towards it by
-    `blend`. Both steps truncate.
+    `blend`. Both steps truncate, or make whole numbers as they are told to.
     """
     per_class = [np.broadcast_to(size, len(previous)) for size in sizes]
     mean = np.zeros(previous.shape)
@@ -63,8 +64,8 @@ def average_weights(
         counted = [k for k, size in enumerate(per_class) if size[label]]
         if counted:  # in whole numbers, which add up exactly
             rows = [uploads[k][label].astype(np.int64) for k in counted]
-            mean[label] = np.trunc(average(rows, [int(per_class[k][label]) for k in counted], averaging))
-    moved = np.trunc((1 - blend) * previous + blend * mean)
+            mean[label] = whole(average(rows, [int(per_class[k][label]) for k in counted], averaging))
+    moved = whole((1 - blend) * previous + blend * mean)
     merged = np.where(is_new[:, None], mean, moved)
     return np.where(is_held[:, None], merged, previous).astype(np.int32)
 
@@ -76,11 +77,17 @@ def richest(counts: Mapping[int, NDArray[np.integer[Any]]], label: int, n_chosen
 
 def find_donors(counts: Mapping[int, NDArray[np.integer[Any]]], n_chosen: int) -> dict[int, NDArray[np.bool_]]:
     """[class] of each client: whether it is among the n_chosen that are richest in it."""
-    donors = {client: np.zeros(len(mine), np.bool_) for client, mine in counts.items()}
+    return {client: np.any(parts, axis=1) for client, parts in deal_parts(counts, n_chosen).items()}
+
+
+def deal_parts(counts: Mapping[int, NDArray[np.integer[Any]]], n_parts: int) -> dict[int, NDArray[np.bool_]]:
+    """[class, part] of each client: parts of a class go in turn to the clients, at most n_parts, richest in it."""
+    dealt = {client: np.zeros((len(mine), n_parts), np.bool_) for client, mine in counts.items()}
     for label in range(min(map(len, counts.values()), default=0)):
-        for client in richest(counts, label, n_chosen):
-            donors[client][label] = True
-    return donors
+        chosen = richest(counts, label, n_parts)
+        for part in range(n_parts if chosen else 0):
+            dealt[chosen[part % len(chosen)]][label, part] = True
+    return dealt
 
 
 def highest(scores: Mapping[int, float], n_chosen: int) -> list[int]:
@@ -91,15 +98,15 @@ def highest(scores: Mapping[int, float], n_chosen: int) -> list[int]:
 def unite_states(
     previous: NDArray[np.bool_], sent: Iterable[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
 ) -> NDArray[np.bool_]:
-    """OR of include bits [class, clause, literal]: each sender's classes, and its bits of these alone.
+    """OR of include bits [class, clause, literal]: which [class] or [class, clause] each sent, and their bits alone.
 
-    A class that nobody sent keeps its bits.
+    What nobody sent keeps its bits.
     """
-    united, has_come = np.zeros_like(previous), np.zeros(len(previous), np.bool_)
-    for classes, states in sent:
-        united[classes] |= states
-        has_come |= classes
-    return np.where(has_come[:, None, None], united, previous)
+    united, has_come = np.zeros_like(previous), np.zeros(previous.shape[:2], np.bool_)
+    for chosen, states in sent:
+        united[chosen] |= states
+        has_come[chosen] = True
+    return np.where(has_come[:, :, None], united, previous)
 
 
 def jaccard(sets: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:

@@ -50,14 +50,46 @@ def test_include_bits_are_the_or_of_the_donors_and_stay_where_none_arrived() -> 
     a[0, 0, 3] = a[1, 1, 4] = b[0, 0, 5] = True
     METHOD.merge_states(
         server,
-        {
-            0: (np.array([True, True, False]), update([1, 1, 0], 1, a)),
-            1: (np.array([True, False, False]), update([1, 0, 0], 1, b)),
-            2: (np.array([False, False, False]), update([1, 0, 0], 1)),
-        },
+        [
+            (Order(np.array([True, True, False])), update([1, 1, 0], 1, a)),
+            (Order(np.array([True, False, False])), update([1, 0, 0], 1, b)),
+            (Order(np.array([False, False, False])), update([1, 0, 0], 1)),
+        ],
     )
     assert np.argwhere(server.states[:2]).tolist() == [[0, 0, 3], [0, 0, 5], [1, 1, 4]]
     assert server.states[2].all()
+
+
+def test_lent_clauses_come_whole_from_one_donor_each_and_stay_where_their_lender_is_lost() -> None:
+    method = FedTM(n_clauses=6, epochs=1, patch=0, merging="lend", n_donors=3)
+    server = method.start_server(TASK, None)  # type: ignore[arg-type]
+    server.states[...] = True
+    server.holdings = {0: np.array([5, 0, 0]), 1: np.array([4, 0, 0]), 2: np.array([0, 1, 0])}
+    orders = {client: Order(wanted) for client, wanted in method.choose_donors(server, [0, 1, 2, 3]).items()}
+    # clauses for and against a class go in pairs; two donors of three parts take turns, one has them all
+    assert method.find_clauses(orders[0])[0].tolist() == [True, True, False, False, True, True]
+    assert method.find_clauses(orders[1])[0].tolist() == [False, False, True, True, False, False]
+    assert method.find_clauses(orders[2])[1].all()
+    assert not orders[3].send_states.any()
+    n_literals = server.states.shape[2]
+    updates = [(orders[0], np.zeros((4, n_literals), np.bool_)), (orders[2], np.zeros((6, n_literals), np.bool_))]
+    method.merge_states(server, [(order, update([1, 1, 0], 1, states)) for order, states in updates])
+    assert server.states.any(axis=2)[0].tolist() == [False, False, True, True, False, False]  # 1 was lost
+    assert not server.states[1].any()
+    assert server.states[2].all()
+
+
+def test_where_clauses_are_lent_who_lacks_a_class_has_no_part_in_its_weights() -> None:
+    method = FedTM(n_clauses=2, epochs=1, patch=0, merging="lend")
+    server = method.start_server(TASK, None)  # type: ignore[arg-type]
+    method.merge_weights(server, [update([3, 0, 0], 21), update([1, 2, 0], 40)])
+    assert server.weights[:, 0].tolist() == [26, 40, 1]  # 25.75 and 40, to the nearest
+
+
+def test_lenders_send_fewer_bytes_than_donors_of_whole_classes(tmp_path: Path) -> None:
+    given = ["rounds=3", "method.epochs=5", "method.n_donors=4", "data.alpha=10000"]
+    sent = {how: run(read_config(None, [*given, f"method.merging={how}"]), tmp_path / how) for how in ("or", "lend")}
+    assert sent["lend"].upload_bytes < 0.8 * sent["or"].upload_bytes
 
 
 def test_weights_of_a_class_met_late_start_at_the_mean_and_are_blended_from_then_on() -> None:

@@ -3,18 +3,20 @@
 paper   FedTM: Memory and Communication Efficient Federated Learning with Tsetlin Machine, 2023
 round   sampled clients train; all send their clause weights, the clients richest in a class its include bits too
 merge   weights: mean by examples, blended with the old ones; include bits: OR of the two richest clients'
+ours    merging = "lend": a clause comes whole from one of the donors, a class's weights are the mean of its holders'
 sent    up: clause weights, and include bits of the clients richest in a class; down: the merged ones, to everyone, from
         which each rebuilds its automata
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic import tsetlin as tm
-from laconic.aggregate import EVERY_AVERAGING, Averaging, average_weights, find_donors, unite_states
+from laconic.aggregate import EVERY_AVERAGING, Averaging, average_weights, deal_parts, find_donors, unite_states
 from laconic.algorithm import ClientId, Fleet, Site, Task, on_client
 from laconic.algorithms.tsetlin.machines import LARGEST_VOTE, Merged, MergedMethod, paper_state_bits
 from laconic.models.machines import Ballot
@@ -26,12 +28,12 @@ class Holdings(Message, paper_bits={"per_class": 0}):
 
 
 class Order(Message, paper_bits={"send_states": 0}):
-    send_states: Bits  # [class] whose include bits are wanted
+    send_states: Bits  # [class] whose include bits are wanted; where clauses are lent [class, part]
 
 
 class Update(Message, paper_bits={"weights": 32, "states": paper_state_bits, "per_class": 0}):
     weights: Ints  # [class, clause]
-    states: Bits | None  # [class asked for, clause, literal]
+    states: Bits | None  # [class asked for, clause, literal]; where clauses are lent [clause asked for, literal]
     per_class: CountArray
 
 
@@ -41,11 +43,6 @@ class Server:
     states: NDArray[np.bool_]  # [class, clause, literal]
     is_merged: NDArray[np.bool_]  # [class] once in any round
     holdings: dict[ClientId, Ints] = field(default_factory=dict)  # [class] examples
-
-    def expect_update(self, order: Order) -> Expected:
-        states = Due(self.states[order.send_states].shape) if order.send_states.any() else None
-        counts, weights = Due(self.is_merged.shape), Due(self.weights.shape, LARGEST_VOTE)
-        return {"weights": weights, "states": states, "per_class": counts}
 
 
 @dataclass
@@ -60,6 +57,12 @@ class FedTM(MergedMethod):
     budget_knob = "n_clauses"
 
     epochs: int = 100  # local epochs a round
+    # include bits: OR of a class's donors; or each clause from one of them, and weights the mean of the class's holders
+    merging: Literal["or", "lend"] = "or"
+
+    @property
+    def is_lending(self) -> bool:
+        return self.merging == "lend"
 
     # ---------------------------------------------------------------- server
     def start_server(self, task: Task, fleet: Fleet) -> Server:
@@ -73,36 +76,45 @@ class FedTM(MergedMethod):
         server.holdings |= {client: reply.per_class for client, reply in told.items()}
         wanted = self.choose_donors(server, fleet.sampled)
         orders = {client: Order(classes) for client, classes in wanted.items()}
-        updates = fleet.ask(self.train, orders, expect=server.expect_update)
+        updates = fleet.ask(self.train, orders, expect=lambda order: self.expect_update(server, order))
         server.holdings |= {client: update.per_class for client, update in updates.items()}
         self.merge_weights(server, list(updates.values()), fleet.averaging)
-        self.merge_states(server, {client: (wanted[client], update) for client, update in updates.items()})
+        self.merge_states(server, [(orders[client], update) for client, update in updates.items()])
         fleet.ask(self.install, dict.fromkeys(fleet.everyone, Merged(server.weights, server.states)), at_least=0)
 
     def costliest_round(self, task: Task) -> list[Message]:
         """Of a client met for the first time, who is donor of every class."""
         machine, per_class = self.build(task), np.zeros(task.n_classes, np.int64)
         weights, states = machine.weights, tm.include_bits(machine)
-        update, merged = Update(weights, states, per_class), Merged(weights, states)
-        return [Holdings(per_class), Order(per_class > 0), update, merged]
+        order = Order(np.ones(self.shape_order(task.n_classes), np.bool_))
+        update, merged = Update(weights, states[self.find_clauses(order)], per_class), Merged(weights, states)
+        return [Holdings(per_class), order, update, merged]
 
     def choose_donors(self, server: Server, sampled: Sequence[ClientId]) -> dict[ClientId, NDArray[np.bool_]]:
-        """[class] of each client: whether its include bits of the class are wanted."""
+        """Of each client: whose include bits are wanted of it, see Order."""
         known = {client: server.holdings[client] for client in sampled if client in server.holdings}
-        nothing = np.zeros(len(server.weights), np.bool_)
-        return dict.fromkeys(sampled, nothing) | find_donors(known, self.n_donors)
+        nothing = np.zeros(self.shape_order(len(server.weights)), np.bool_)
+        choose = deal_parts if self.is_lending else find_donors
+        return dict.fromkeys(sampled, nothing) | choose(known, self.n_donors)
+
+    def expect_update(self, server: Server, order: Order) -> Expected:
+        states = Due(server.states[self.find_clauses(order)].shape) if order.send_states.any() else None
+        counts, weights = Due(server.is_merged.shape), Due(server.weights.shape, LARGEST_VOTE)
+        return {"weights": weights, "states": states, "per_class": counts}
 
     def merge_weights(self, server: Server, updates: list[Update], averaging: Averaging = "mean") -> None:
         classes = {"is_new": ~server.is_merged, "is_held": np.any([update.per_class > 0 for update in updates], axis=0)}
-        weights, sizes = [update.weights for update in updates], [int(update.per_class.sum()) for update in updates]
+        counts, weights = [update.per_class for update in updates], [update.weights for update in updates]
+        sizes = counts if self.is_lending else [int(each.sum()) for each in counts]
+        whole = np.rint if self.is_lending else np.trunc
         server.weights = average_weights(
-            server.weights, weights, sizes, blend=self.blend, averaging=averaging, **classes
+            server.weights, weights, sizes, blend=self.blend, averaging=averaging, whole=whole, **classes
         )
         server.is_merged |= classes["is_held"]
 
-    def merge_states(self, server: Server, sent: dict[ClientId, tuple[NDArray[np.bool_], Update]]) -> None:
-        """Classes whose donors were all lost keep their include bits."""
-        arrived = [(classes, update.states) for classes, update in sent.values() if update.states is not None]
+    def merge_states(self, server: Server, sent: Iterable[tuple[Order, Update]]) -> None:
+        """Classes whose donors were all lost, and clauses whose lender was, keep their include bits."""
+        arrived = [(self.find_clauses(order), update.states) for order, update in sent if update.states is not None]
         server.states = unite_states(server.states, arrived)
 
     # ---------------------------------------------------------------- client
@@ -119,7 +131,7 @@ class FedTM(MergedMethod):
         client.holds = per_class > 0
         tm.fit(machine, *site.train, site.rng, epochs=self.epochs)
         self.mask_weights(client)
-        states = tm.include_bits(machine)[order.send_states] if order.send_states.any() else None
+        states = tm.include_bits(machine)[self.find_clauses(order)] if order.send_states.any() else None
         return Update(machine.weights, states, per_class)
 
     @on_client
@@ -131,6 +143,14 @@ class FedTM(MergedMethod):
         return Ballot(client.machine)
 
     # ---------------------------------------------------------------- pieces
+    def shape_order(self, n_classes: int) -> tuple[int, ...]:
+        return (n_classes, self.n_donors) if self.is_lending else (n_classes,)
+
+    def find_clauses(self, order: Order) -> NDArray[np.bool_]:
+        """[class], or [class, clause] where they are lent: a part has as many for as against, whose turns alternate."""
+        parts = np.arange(self.n_clauses) // 2 % self.n_donors
+        return order.send_states[:, parts] if self.is_lending else order.send_states
+
     def count_holdings(self, site: Site, n_classes: int) -> NDArray[np.int64]:
         return np.bincount(site.train.y, minlength=n_classes)
 
