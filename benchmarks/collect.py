@@ -2,11 +2,13 @@
 
 python benchmarks/collect.py RUN...              one for each folder, finished
 python benchmarks/collect.py --clients RUN...    likewise, with how many test examples each client got right
+python benchmarks/collect.py --best RUN...       likewise, in the round that was best, as some papers have it
 python benchmarks/collect.py --points RUN...     one for each round that was tested, with the bytes until then
 """
 
 import argparse
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from itertools import accumulate
@@ -20,7 +22,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def read_origin(folder: Path) -> dict[str, str]:
     env = json.loads((folder / "env.json").read_text("utf-8"))
-    return {"commit": env["git"][:7], "command": env["command"].partition(" run ")[2].partition(" --out")[0]}
+    _, command, given = re.split(r" (run|reproduce) ", env["command"], maxsplit=1)
+    told = re.sub(r" --(workers \d+|resume|quiet)", "", given.partition(" --out")[0])
+    return {"commit": env["git"][:7], "command": told if command == "run" else f"laconic {command} {told}"}
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -31,7 +35,7 @@ def describe(folder: Path) -> dict[str, Any]:
     sent_by = {str(row["round"]): n_bytes for row, n_bytes in zip(rounds, sent, strict=True)}
     last = tested[max(tested, key=int)]
     return {
-        "run": folder.name,
+        "run": "/".join(folder.parts[-2:]) if folder.name.startswith("seed-") else folder.name,
         "method": done["method"],
         "tested": done["tested"],
         **read_origin(folder),
@@ -49,11 +53,13 @@ def describe(folder: Path) -> dict[str, Any]:
     }
 
 
-def describe_clients(folder: Path) -> dict[str, Any]:
+def describe_clients(folder: Path, *, is_best: bool = False) -> dict[str, Any]:
     row = describe(folder)
-    last = [client for client in read_lines(folder / "clients.jsonl") if client["round"] == row["last_round"]]
-    last.sort(key=lambda client: client["client"])
-    return row | {key: [client[key] for client in last] for key in ("n_test", "n_correct")}
+    chosen = max(row["by_round"], key=row["by_round"].__getitem__) if is_best else row["last_round"]
+    clients = [client for client in read_lines(folder / "clients.jsonl") if client["round"] == int(chosen)]
+    clients.sort(key=lambda client: client["client"])
+    of_clients = {key: [client[key] for client in clients] for key in ("n_test", "n_correct")}
+    return row | ({"best_round": int(chosen)} if is_best else {}) | of_clients
 
 
 def tell_settings(config: dict[str, Any]) -> str:
@@ -91,12 +97,15 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--clients", action="store_true", help="with each client's right answers")
+    how.add_argument("--best", action="store_true", help="with each client's right answers in the best round")
     how.add_argument("--points", action="store_true", help="a row for each tested round")
     given = parser.parse_args()
     if given.points:
         rows = [row for folder in given.runs for row in list_points(folder)]
+    elif given.clients or given.best:
+        rows = [describe_clients(folder, is_best=given.best) for folder in given.runs]
     else:
-        rows = [(describe_clients if given.clients else describe)(folder) for folder in given.runs]
+        rows = [describe(folder) for folder in given.runs]
     print(",\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
 
 

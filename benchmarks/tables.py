@@ -263,6 +263,34 @@ def fedpurin_whole_network(file: Any) -> Rows:
     yield ["fedpurin's uploads below fedavg's", *(f"{100 * (1 - mine / theirs):.1f} %" for mine, theirs in uploads)]
 
 
+@table(
+    "fedpurin.sixty_rounds",
+    "| CIFAR-10: published | ours | FedPURIN's lead | sent up | Fashion-MNIST: published | ours | lead | sent up",
+)
+def fedpurin_sixty_rounds(file: Any) -> Rows:
+    """A lead is the mean over clients of differences in their shares of right answers."""
+    runs = {run["run"].removesuffix("-0.5/seed-0"): run for run in file["sixty_rounds"]}
+    published = {row["method"]: row for row in file["published"]}
+    for method in FEDPURIN:
+        cells = [link(method)]
+        for data in ("cifar10", "fashion_mnist"):
+            cells.append(f"{published[method][f'{data}-0.5']:.1f}")
+            cells += tell_lead(runs[f"fedpurin-{data}"], runs.get(f"{method}-{data}"))
+        yield cells
+
+
+def tell_lead(leader: Any, run: Any) -> list[str]:
+    """The run's best accuracy, what the leader has more of it, and the run's uploads."""
+    if run is None:
+        return [NOTHING, NOTHING, NOTHING]
+    shares = [
+        [100 * right / n for right, n in zip(each["n_correct"], each["n_test"], strict=True)] for each in (leader, run)
+    ]
+    leads = [mine - theirs for mine, theirs in zip(*shares, strict=True)]
+    lead = NOTHING if run is leader else f"{signed(fmean(leads))} ± {stdev(leads) / len(leads) ** 0.5:.2f}"
+    return [f"{fmean(shares[1]):.2f}", lead, f"{run['upload_bytes'] / 1e9:.2f} GB"]
+
+
 @table("fedpurin.forty_rounds", "after round | 5 | 10 | 15 | 20 | 25 | 30 | 35 | 40 | published, best of 200")
 def fedpurin_forty_rounds(file: Any) -> Rows:
     published = {row["method"]: f"{row['cifar10-0.5']:.1f}" for row in file["published"]}

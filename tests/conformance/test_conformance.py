@@ -9,7 +9,7 @@ from laconic.conformance import CLAIMS, TWO_EACH, Claim, configure, make_data, r
 from laconic.fleets import FLEETS
 from laconic.runs.run import run
 
-TOYS = ("mean_label:MeanLabel", "rumour:Rumour")
+TOYS = ("mean_label:MeanLabel", "rumour:Rumour", "lending:Lending")
 HEEDFUL = [name for name in METHODS if len(load_method(name).averagings) > 1]
 
 

@@ -29,7 +29,12 @@ OLD_KERNELS = {
 NETWORK = "method.training."
 # what a method does beyond its defaults, a run for each; the first word names it
 VARIANTS = {
-    "fedtm": [["median", "fleet.averaging=median"], ["patch", "method.patch=3"], ["fuzzy", "method.fuzzy=[3,8]"]],
+    "fedtm": [
+        ["median", "fleet.averaging=median"],
+        ["patch", "method.patch=3"],
+        ["fuzzy", "method.fuzzy=[3,8]"],
+        ["lend", "method.merging=lend", "method.n_donors=3", "method.fuzzy=[3,8]"],
+    ],
     "local-tm": [["fuzzy", "method.fuzzy=[3,8]", "method.patch=3"]],
     "tpfl": [["fuzzy", "method.fuzzy=[3,8]"]],
     "cs-pfedtm": [
