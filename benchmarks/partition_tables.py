@@ -11,12 +11,13 @@ def ruler(file: Any) -> Rows:
     """Methods by their best accuracy; cells: percent, worst tenth, kilobytes of a client until then."""
     cells: dict[tuple[str, float, str], dict[int, Any]] = {}
     for row in file["rows"]:
-        cells.setdefault((row["data"], row["alpha"], row["method"]), {})[row["rounds"]] = row
+        label = link(row["method"]) + (", int4" if "up int4" in row["settings"] else "")
+        cells.setdefault((row["data"], row["alpha"], label), {})[row["rounds"]] = row
     best = {key: max(row["accuracy"] for row in rows.values()) for key, rows in cells.items()}
     for key in sorted(cells, key=lambda key: (key[0], key[1], -best[key])):
-        data, alpha, method = key
+        data, alpha, label = key
         points = [show_point(cells[key].get(rounds)) for rounds in (25, 50, 75, 100)]
-        yield [link(method), data, f"{alpha:g}", *points]
+        yield [label, data, f"{alpha:g}", *points]
 
 
 def show_point(row: Any) -> str:

@@ -101,7 +101,7 @@ def train_networks(what: str, data: str, alpha: str, model: str) -> Recipe:
     )
     is_large = model == "mobilenetv2"
     tiny = (*TINY_NETWORKS, *(["method.n_neighbours=2"] if name == "dispfl" else []))
-    hours = 20.0 if is_large else 0.4
+    hours = 20.0 if is_large else 0.1
     small = (*SMALL, *(["method.training.model=mobilenetv2-slim"] if is_large else []))
     run = f"cs-pfedtm/{what}-{data}-{alpha}{'-mobilenetv2' if is_large else ''}"
     return Recipe(run, settings, small, tiny, core_hours=hours, small_hours=hours / 5)
