@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from tables import tell_precision
+
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 OWN = {  # by the part of a run's name that says which it is
     "pool": "ClausePool",
@@ -76,7 +78,7 @@ def list_networks() -> list[Series]:
     found: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for row in read("ruler.json")["rows"]:
         if (row["data"], row["alpha"]) == ("cifar10", 0.1):
-            found[row["method"]][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
+            found[row["method"] + tell_precision(row)][row["rounds"]].append((row["kilobytes"], row["accuracy"]))
     return [sum_up(method, rows, is_ours=False) for method, rows in found.items()]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import headline
 from method_pages import FAMILIES, find_page, list_family
-from tables import DATA, NOTHING, Rows, number, table
+from tables import DATA, NOTHING, Rows, number, table, tell_precision
 
 from laconic.algorithms import METHODS
 
@@ -132,7 +132,7 @@ def read_ruler() -> Iterator[Measured]:
     tuned_on = {row["data"] for row in file["validation"]}
     for row in file["rows"]:
         setting = f"100 clients, 10 a round, α = {row['alpha']}, {row['rounds']} rounds"
-        setting += ", tuned" if row["data"] in tuned_on else ""
+        setting += tell_precision(row) + (", tuned" if row["data"] in tuned_on else "")
         figures = (row["accuracy"], row["p10"], row["kilobytes"], None)
         yield Measured(row["method"], row["data"], setting, *figures, "ruler.md")
 

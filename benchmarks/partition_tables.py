@@ -3,7 +3,7 @@
 from statistics import fmean, stdev
 from typing import Any
 
-from tables import NOTHING, Rows, link, number, sent_kb, table
+from tables import NOTHING, Rows, link, number, sent_kb, table, tell_precision
 
 
 @table("ruler", "| data | α | 25 rounds | 50 rounds | 75 rounds | 100 rounds")
@@ -11,7 +11,7 @@ def ruler(file: Any) -> Rows:
     """Methods by their best accuracy; cells: percent, worst tenth, kilobytes of a client until then."""
     cells: dict[tuple[str, float, str], dict[int, Any]] = {}
     for row in file["rows"]:
-        label = link(row["method"]) + (", int4" if "up int4" in row["settings"] else "")
+        label = link(row["method"]) + tell_precision(row)
         cells.setdefault((row["data"], row["alpha"], label), {})[row["rounds"]] = row
     best = {key: max(row["accuracy"] for row in rows.values()) for key, rows in cells.items()}
     for key in sorted(cells, key=lambda key: (key[0], key[1], -best[key])):

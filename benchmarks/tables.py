@@ -47,6 +47,11 @@ def sent_kb(run: Any) -> float:
     return (run["upload_bytes"] + run["download_bytes"]) / 100 / 1000
 
 
+def tell_precision(row: Any) -> str:
+    """Of a network's numbers on the wire, where it is not the usual int8."""
+    return ", int4" if "up int4" in row["settings"] else ""
+
+
 # -- Tsetlin Machines
 
 
