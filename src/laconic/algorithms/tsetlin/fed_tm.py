@@ -57,8 +57,7 @@ class FedTM(MergedMethod):
     budget_knob = "n_clauses"
 
     epochs: int = 100  # local epochs a round
-    # include bits: OR of a class's donors; or each clause from one of them, and weights the mean of the class's holders
-    merging: Literal["or", "lend"] = "or"
+    merging: Literal["or", "lend"] = "or"  # include bits: OR of a class's donors; or each clause from one of them
 
     @property
     def is_lending(self) -> bool:
