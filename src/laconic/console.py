@@ -119,7 +119,7 @@ def find_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else LISTED_COLUMNS
 
 
-def show_table(rows: list[dict[str, Any]]) -> None:
+def show_table(rows: list[dict[str, Any]], piped_columns: int = LISTED_COLUMNS) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -128,7 +128,7 @@ def show_table(rows: list[dict[str, Any]]) -> None:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row.values()))
-    print_table(table, LISTED_COLUMNS)
+    print_table(table, piped_columns)
 
 
 def print_table(table: Table, piped_columns: int = PIPED_COLUMNS) -> None:

@@ -50,6 +50,15 @@ def test_the_list_has_a_row_for_each_figure_with_the_keys_that_others_read(tmp_p
     )  # fmt: skip
 
 
+def test_a_piped_list_has_each_row_on_a_line_of_its_own(tmp_path: Path) -> None:
+    code, output, _ = ask(tmp_path, "cs-pfedtm:12", "--list")
+    assert code == 0
+    names = [line.split()[0] for line in output.splitlines()]
+    assert [name for name in names if name.startswith("cs-pfedtm:12:")] == [
+        each.name for each in select("cs-pfedtm:12")
+    ]
+
+
 @pytest.mark.parametrize(
     "row",
     [

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from laconic.console import show_table
+from laconic.console import PIPED_COLUMNS, show_table
 from laconic.reproduce.published import Figure
 from laconic.reproduce.recipe import SCALES, Recipe
 from laconic.reproduce.scoreboard import Row, list_rows, read_measured
@@ -22,7 +22,8 @@ def show_rows(figures: Sequence[Figure], file: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows]))
         return
-    show_table([tell(figure, row) for figure, row in zip(figures, rows, strict=True)])
+    # names are to be found and copied: piped, a row is a line
+    show_table([tell(figure, row) for figure, row in zip(figures, rows, strict=True)], PIPED_COLUMNS)
     typer.echo(f"core hours of a seed: {', '.join(SCALES)}; a row is run by  laconic reproduce PAPER:TABLE:ROW")
     typer.echo(f"why, bytes and commands: --json; results are entered in {file}")
 
