@@ -42,6 +42,7 @@ def test_the_richest_are_the_holders_with_most_and_ties_go_to_the_lower_id() -> 
     donors = find_donors(counts, 2)
     assert {client for client, classes in donors.items() if classes[0]} == {1, 2}
     assert list(donors) == list(counts)
+    assert {client for client, classes in find_donors(counts, 10**12).items() if classes[0]} == {1, 2, 4}
     assert find_donors({}, 2) == {}
 
 

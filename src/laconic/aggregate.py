@@ -77,7 +77,8 @@ def richest(counts: Mapping[int, NDArray[np.integer[Any]]], label: int, n_chosen
 
 def find_donors(counts: Mapping[int, NDArray[np.integer[Any]]], n_chosen: int) -> dict[int, NDArray[np.bool_]]:
     """[class] of each client: whether it is among the n_chosen that are richest in it."""
-    return {client: np.any(parts, axis=1) for client, parts in deal_parts(counts, n_chosen).items()}
+    n_parts = min(n_chosen, len(counts))  # memory does not follow a number that nobody reaches
+    return {client: np.any(parts, axis=1) for client, parts in deal_parts(counts, n_parts).items()}
 
 
 def deal_parts(counts: Mapping[int, NDArray[np.integer[Any]]], n_parts: int) -> dict[int, NDArray[np.bool_]]:
