@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from laconic.data import KNOWN, from_arrays, load
+from laconic.data.datasets import draw_examples
 
 RNG = np.random.default_rng(0)
 
@@ -212,3 +213,29 @@ def test_label_as_the_column_pools_the_set_and_tests_on_a_quarter_of_each_class(
     assert np.bincount(parted.y_test).tolist() == (counts // 4).tolist()
     assert (np.bincount(parted.y_train) + np.bincount(parted.y_test)).tolist() == counts.tolist()
     assert parted.classes == whole.classes
+
+
+def test_fewer_examples_are_the_same_ones_every_time_with_the_same_share_of_each_class() -> None:
+    digits = load("digits")
+    some = draw_examples(digits, 300)
+    assert np.array_equal(some.x_train, draw_examples(digits, 300).x_train)
+    assert 300 <= len(some.y_train) <= 310
+    whole, drawn = np.bincount(digits.y_train), np.bincount(some.y_train)
+    assert np.array_equal(drawn, np.ceil(whole * 300 / len(digits.y_train)))
+    assert len(some.y_test) / len(digits.y_test) == pytest.approx(300 / len(digits.y_train), abs=0.02)
+    assert "training" in some.notes[-1]
+
+
+def test_owners_of_examples_stay_with_them_when_fewer_are_taken() -> None:
+    x = np.arange(40).reshape(-1, 1)
+    y, owner = x.ravel() % 2, np.array([f"who{number}" for number in range(40)])
+    arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y, "who_train": owner, "who_test": owner}
+    some = draw_examples(from_arrays("named", arrays), 10)
+    assert [f"who{number}" for number in some.x_train.ravel()] == some.groups["who"][0].tolist()
+    assert np.array_equal(some.y_train, some.x_train.ravel() % 2)
+
+
+@pytest.mark.parametrize("n_train", [0, 1352, 10**6])
+def test_all_examples_are_taken_unless_fewer_are_asked_for(n_train: int) -> None:
+    digits = load("digits")
+    assert draw_examples(digits, n_train) is digits

@@ -5,7 +5,8 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def load(name: str, folder: Path | None = None, *, download: bool = False) -> Da
     except MissingFiles as error:
         raise ValueError(
             f"{name} is not in {folder}: no {stored.name} there, and {error}. Get it from {known.page} or with  "
-            "--set data.download=true  or set LACONIC_DATA to its folder"
+            "--set data.download=true  (laconic reproduce: --download) or set LACONIC_DATA to its folder"
         ) from None
     if known.is_slow:
         _keep(stored, arrays)
@@ -128,6 +129,32 @@ def split_groups(dataset: Dataset, column: str) -> Dataset:
         pool = np.concatenate(halves)
         arrays |= {f"{key}_train": pool[~is_test], f"{key}_test": pool[is_test]}
     return from_arrays(f"{dataset.name}@{column}", arrays, dataset.booleanize)
+
+
+def draw_examples(dataset: Dataset, n_train: int) -> Dataset:
+    """About n_train training examples, always the same ones: of each class and of the test the same share; 0: all."""
+    n_all = len(dataset.y_train)
+    if not n_train or n_train >= n_all:
+        return dataset
+    rng = np.random.default_rng(0)
+    train, test = (_draw_share(labels, n_train / n_all, rng) for labels in (dataset.y_train, dataset.y_test))
+    told = f"{len(train):,} of {n_all:,} training and {len(test):,} of {len(dataset.y_test):,} test examples"
+    return replace(
+        dataset,
+        x_train=dataset.x_train[train],
+        y_train=dataset.y_train[train],
+        x_test=dataset.x_test[test],
+        y_test=dataset.y_test[test],
+        groups={column: (one[train], other[test]) for column, (one, other) in dataset.groups.items()},
+        notes=(*dataset.notes, f"{told} are taken (data.examples)"),
+    )
+
+
+def _draw_share(labels: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Places, in order; a class keeps one example at least."""
+    places = (np.flatnonzero(labels == label) for label in np.unique(labels))
+    drawn = [rng.choice(each, ceil(round(share * len(each), 6)), replace=False) for each in places]
+    return np.sort(np.concatenate(drawn))
 
 
 def write_columns(columns: Sequence[Column]) -> NDArray[np.str_]:

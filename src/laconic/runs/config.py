@@ -40,6 +40,7 @@ class DataSettings(Partitioning):
     features: tuple[str, ...] = ()  # tables: the columns to learn from; [] = all but label and group
     test: float | str = ""  # what comes without a test set: share of each owner's rows, or a file; "" = a quarter
     size: int = 0  # images: pixels to a side that they are brought to; 0 = as they are
+    examples: int = 0  # training examples to take, of each class and of the test the same share; 0 = all
     download: bool = False  # fetch the data set if it is missing; else nothing goes online
     booleanize: str = "auto"  # numbers to bits: auto, threshold:75, adaptive:11:2, thermometer:8, quantile:4 or none
     shift: str = "none"  # how clients' images differ: none, or turned, client k's by k quarter turns
@@ -48,6 +49,7 @@ class DataSettings(Partitioning):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.reading  # noqa: B018  # checks its part
+        check_least("data.examples", self.examples, 0)
         check_choice("data.shift", self.shift, SHIFTS)
         check_choice("data.tested", self.tested, TESTED)
         if self.tested == "validation" and not self.validation:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from laconic.algorithm import Examples, Task
 from laconic.data import Dataset, Partition, Share, partition
-from laconic.data.datasets import split_groups
+from laconic.data.datasets import draw_examples, split_groups
 from laconic.data.partition import tell_left_out
 from laconic.data.reading import Lacking
 from laconic.data.sources import open_source
@@ -76,6 +76,10 @@ def name_clients(dataset: Dataset, settings: DataSettings, shares: Partition) ->
 
 
 def load_for(settings: DataSettings) -> Dataset:
+    return draw_examples(load_whole(settings), settings.examples)
+
+
+def load_whole(settings: DataSettings) -> Dataset:
     """A set with nobody both in training and in test is parted anew, person by person; its name then says so."""
     try:
         dataset = open_source(settings.name, settings.reading, download=settings.download)
