@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -332,6 +333,9 @@ def reproduce(
         Path | None, typer.Option(help="Where results are entered; else the one in docs/results of the source.")
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Clients at once; 0: one per core.")] = 0,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch data sets that are not there; else their rows are left out.")
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -346,14 +350,27 @@ def reproduce(
         from laconic.reproduce.published import select
         from laconic.reproduce.scoreboard import find_file
 
-        file, figures = scoreboard or find_file(), select(what)
+        file, figures, is_whole = scoreboard or find_file(), select(what), True
         if not is_list:
             if not what:
                 raise typer.BadParameter("say what: PAPER, PAPER:TABLE or PAPER:TABLE:ROW; --list shows what there is")
             from laconic.reproduce.carry import reproduce
 
-            reproduce(figures, chosen, range(seeds), out, file, resume=resume, workers=workers, quiet=quiet)
+            is_whole = reproduce(
+                figures,
+                chosen,
+                range(seeds),
+                out,
+                file,
+                resume=resume,
+                workers=workers,
+                quiet=quiet,
+                download=download,
+                say=partial(typer.echo, err=True),
+            )
         show_rows(figures, file, as_json=as_json)
+        if not is_whole:
+            raise typer.Exit(1)
 
 
 def demo(debug: Debug = False) -> None:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from laconic.reproduce import carry
@@ -13,6 +14,8 @@ from laconic.reproduce.page import refresh, tell_verdict
 from laconic.reproduce.published import select
 from laconic.reproduce.scoreboard import KEYS, Measured, enter, list_rows, read_measured
 from laconic.reproduce.verdicts import VERDICTS
+from laconic.runs.config import Config
+from laconic.runs.plan import Plan
 from laconic.runs.typed_toml import ConfigError
 
 ROW = "cs-pfedtm:9:personalisation-only/cifar10/0.1"
@@ -72,7 +75,7 @@ def test_a_piped_list_has_each_row_on_a_line_of_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_a_tiny_run_is_entered_and_proves_nothing(row: str, tmp_path: Path) -> None:
-    assert reproduce(tmp_path, row) == [row]
+    assert row in reproduce(tmp_path, row)
     (told,) = list_rows(select(row), read_measured(tmp_path / "board.json"))
     assert (told.seeds, told.scale, told.verdict) == (1, "tiny", "not run")
     assert told.ours is not None
@@ -85,9 +88,55 @@ def test_the_command_line_runs_a_row_and_tells_it(tmp_path: Path) -> None:
     assert (told["paper"], told["seeds"], told["scale"]) == ("cs-pfedtm", 1, "tiny")
 
 
-def test_rows_of_one_run_are_all_entered_from_it(tmp_path: Path) -> None:
-    assert len(reproduce(tmp_path, "fedpurin:3:fedpurin/cifar10")) == 4
+def test_a_run_is_entered_for_every_table_that_it_serves(tmp_path: Path) -> None:
+    entered = reproduce(tmp_path, "fedpurin:1:fedpurin/cifar10/0.1")
     assert len([*(tmp_path / "runs").rglob("config.toml")]) == 1
+    assert {name.split(":")[1] for name in entered} == {"1", "2", "3"}
+    assert "fedpurin:2:fedpurin/cifar10/0.1/gradient" in entered
+
+
+# ---------------------------------------------------------------- data that are not there
+def plan_small(*rows: str, out: Path) -> tuple[carry.Planned, dict[str, Plan]]:
+    planned = carry.plan_figures([figure for row in rows for figure in select(row)])
+    return planned, {run: carry.plan_seeds(each[0][1], "small", [0], out, 1) for run, each in planned.items()}
+
+
+def test_rows_whose_data_are_not_there_are_left_out_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LACONIC_DATA", str(tmp_path))
+    x, y = np.zeros((20, 28, 28), np.uint8), np.arange(20) % 10
+    np.savez(tmp_path / "mnist.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    planned, plans = plan_small("fedtm:III:fedtm/mnist/1", "fedtm:III:fedtm/fashion_mnist/1", out=tmp_path / "runs")
+    (told,) = carry.leave_out(planned, plans, download=False)
+    assert [*planned] == ["fedtm/fedtm-mnist-1"]
+    assert told.startswith("left out (1 row): ")
+    assert "fashion_mnist is not in" in told
+    assert "--download" in told
+
+
+def test_without_any_data_the_command_ends_and_says_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LACONIC_DATA", str(tmp_path))
+    code, _, error = ask(tmp_path, "fedtm:III:fedtm/mnist/1")
+    assert code == 2
+    assert "mnist is not in" in error
+    assert "--download" in error
+    assert not (tmp_path / "runs").exists()
+
+
+def test_runs_that_have_ended_are_entered_without_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reproduce(tmp_path, ROW)
+    planned = carry.plan_figures(select(ROW))
+    plans = {run: carry.plan_seeds(rows[0][1], "tiny", [0], tmp_path / "runs", 1) for run, rows in planned.items()}
+    lost = {run: {folder: on(config, "svhn") for folder, config in plan.items()} for run, plan in plans.items()}
+    monkeypatch.setenv("LACONIC_DATA", str(tmp_path))
+    assert carry.leave_out(planned, lost, download=False) == []
+
+
+def on(config: Config, data: str) -> Config:
+    return replace(config, data=replace(config.data, name=data))
 
 
 def test_a_finished_run_is_used_again_and_more_seeds_are_added(tmp_path: Path) -> None:
@@ -134,7 +183,7 @@ def test_a_board_that_is_none_is_refused_with_its_path(tmp_path: Path) -> None:
 def test_a_page_beside_the_board_is_made_anew(tmp_path: Path) -> None:
     page = tmp_path / "board.md"
     page.write_text("Of 1 published figures none.\n\n<!-- table: scoreboard -->\n<!-- end -->\n", "utf-8")
-    row = dict.fromkeys(KEYS) | {"paper": "p", "table": "1", "verdict": "near"}
+    row = dict.fromkeys(KEYS) | {"paper": "p", "table": "1", "verdict": "near", "why": ""}
     refresh(page, [row])
     assert page.read_text("utf-8").startswith(tell_verdict([row]))
     assert f"| {' | '.join(VERDICTS)} |" in page.read_text("utf-8")

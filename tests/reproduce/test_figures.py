@@ -8,7 +8,7 @@ from laconic.networks import Spec, layout
 from laconic.reproduce.papers.cs_pfedtm import N_WEIGHTS
 from laconic.reproduce.published import Figure, read_figures, select
 from laconic.reproduce.recipe import SCALES, Impossible, Recipe
-from laconic.reproduce.scoreboard import find_file, list_rows, read_measured
+from laconic.reproduce.scoreboard import NO_DATA, find_file, list_rows, read_measured
 from laconic.reproduce.verdicts import REFUTED, VERDICTS, compare
 from laconic.reproduce.ways import PAPERS, find_way
 from laconic.runs.config import read_config
@@ -26,6 +26,12 @@ def test_every_row_has_a_command_or_says_why_it_cannot_be_run() -> None:
         assert row.verdict in VERDICTS
         assert (row.command == "") == (row.verdict == "impossible") or f"{row.paper}:{row.table}:{row.row}" in REFUTED
         assert row.why or row.ours is not None
+
+
+def test_a_row_that_was_not_run_for_want_of_data_says_so() -> None:
+    rows = {f"{row.paper}:{row.table}:{row.row}": row for row in list_rows(read_figures(), {})}
+    assert rows["pbfl:1:fedproto/cifar100/0.1"].why.startswith("CIFAR-100 could not be had")
+    assert NO_DATA not in rows["pbfl:1:fedproto/cifar10/0.1"].why
 
 
 def test_a_command_names_its_row_and_no_other() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import fmean
@@ -18,6 +18,7 @@ from laconic.reproduce.ways import find_way
 from laconic.runs.config import Config, read_config
 from laconic.runs.display import make_display
 from laconic.runs.plan import go_on
+from laconic.runs.prepare import load_for
 from laconic.runs.typed_toml import ConfigError
 
 if TYPE_CHECKING:
@@ -52,12 +53,19 @@ def reproduce(
     resume: bool,
     workers: int,
     quiet: bool,
-) -> None:
-    planned = plan_figures(figures)
+    download: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> bool:
+    """Whether all could be run; what is left out for want of data is said before hours are spent on the rest."""
+    every = plan_figures(read_figures())
+    planned = {run: every[run] for run in plan_figures(figures)}  # a run tells of all rows that it serves
     plans = {run: plan_seeds(rows[0][1], scale, seeds, out, workers) for run, rows in planned.items()}
     if not resume:
         for plan in plans.values():
             check_free(plan)
+    left_out = leave_out(planned, plans, download=download)
+    for line in left_out:
+        say(line)
     for run, rows in planned.items():
         for folder, config in plans[run].items():
             with make_display(folder, quiet=quiet) as display:
@@ -67,6 +75,25 @@ def reproduce(
             enter(measured, figure, measure(recipe, list(plans[run]), seeds, scale))
         write(scoreboard, measured)
         refresh(scoreboard.with_suffix(".md"), [asdict(row) for row in list_rows(read_figures(), measured)])
+    return not left_out
+
+
+def leave_out(planned: Planned, plans: dict[str, Plan], *, download: bool) -> list[str]:
+    """Takes away what needs data that are not there: a line for each such data set. If that is all, it is an error."""
+    needed = {run: next(iter(plan.values())).data for run, plan in plans.items() if not has_ended(plan)}
+    lacking = dict[str, ConfigError]()
+    for name, data in {data.name: data for data in needed.values()}.items():
+        try:
+            load_for(replace(data, download=download))
+        except ConfigError as error:
+            lacking[name] = error
+    told = []
+    for name, why in lacking.items():
+        n_rows = sum(len(planned.pop(run)) for run, data in needed.items() if data.name == name)
+        told.append(f"left out ({n_rows} row{'s' * (n_rows > 1)}): {why}")
+    if told and not planned:
+        raise next(iter(lacking.values()))
+    return told
 
 
 def measure(recipe: Recipe, folders: Sequence[Path], seeds: Sequence[int], scale: Scale) -> Measured:
@@ -78,6 +105,10 @@ def measure(recipe: Recipe, folders: Sequence[Path], seeds: Sequence[int], scale
         bytes_sent=fmean(mean_bytes(folder) for folder in folders),
         commit=(read(folders[0], Environment).git or "")[:7],
     )
+
+
+def has_ended(plan: Plan) -> bool:
+    return all((folder / Summary.file).exists() for folder in plan)
 
 
 def check_free(plan: Plan) -> None:

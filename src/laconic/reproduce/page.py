@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from laconic.reproduce.scoreboard import count_verdicts
+from laconic.reproduce.scoreboard import NO_DATA, count_verdicts
 from laconic.reproduce.verdicts import VERDICTS
 
 Rows = Sequence[Mapping[str, Any]]
@@ -26,9 +26,10 @@ def render_table(header: str, rows: Iterable[Sequence[str]]) -> str:
 def tell_verdict(rows: Rows) -> str:
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS}
     reached, near, missed, refuted, impossible, not_run = (f"{counts[verdict]}" for verdict in VERDICTS)
+    lacking = sum(row["verdict"] == "not run" and NO_DATA in row["why"] for row in rows)
     return (
         f"Of {len(rows):,} published figures {reached} are reached, {near} near, {missed} missed, {refuted} refuted; "
-        f"{impossible} cannot be had, {not_run} were not run."
+        f"{impossible} cannot be had, {not_run} were not run, {lacking} of these for want of data."
     )
 
 

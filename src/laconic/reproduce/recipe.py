@@ -36,7 +36,14 @@ class Recipe:
     @property
     def rounds(self) -> int:
         """The paper's."""
-        return next(int(each.removeprefix("rounds=")) for each in self.settings if each.startswith("rounds="))
+        return int(self.find("rounds="))
+
+    @property
+    def data(self) -> str:
+        return self.find("data.name=").partition("@")[0]
+
+    def find(self, key: str) -> str:
+        return next(each.removeprefix(key) for each in self.settings if each.startswith(key))
 
     def hours_at(self, scale: Scale) -> float:
         return {"tiny": 0.01, "small": self.small_hours, "paper": self.core_hours}[scale]

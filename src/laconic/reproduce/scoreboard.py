@@ -18,6 +18,8 @@ from laconic.reproduce.ways import find_way, name_command
 # of the source tree that this package lies in, else under the folder at work
 IN_SOURCE = Path(__file__).parents[3] / "docs" / "results" / "scoreboard.json"
 ELSEWHERE = Path("runs") / "reproduce" / "scoreboard.json"
+LACKED = {"svhn": "SVHN", "emnist_byclass": "EMNIST", "cifar100": "CIFAR-100", "tiny_imagenet": "Tiny ImageNet"}
+NO_DATA = "could not be had where this board was filled; --download fetches it"
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,9 @@ def fill(row: Row, figure: Figure, way: Way, found: Measured | None) -> Row:
         verdict, gap = compare(figure, way.ours)
         return replace(row, ours=round(way.ours, 4), scale="paper", verdict=verdict, why=join(gap, way.how))
     if found is None:
-        return replace(row, why=join(f"about {way.core_hours:.3g} core hours a seed on the paper's scale", figure.note))
+        lacked = f"{LACKED[way.data]} {NO_DATA}" if way.data in LACKED else ""
+        hours = f"about {way.core_hours:.3g} core hours a seed on the paper's scale"
+        return replace(row, why=join(lacked, hours, figure.note))
     ours = fmean(found.values)
     verdict, gap = compare(figure, ours)
     if found.scale == "tiny":

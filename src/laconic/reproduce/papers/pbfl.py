@@ -32,7 +32,8 @@ def find_way(figure: Figure) -> Way:
         "evaluate_every=5",
         "checkpoint_every=5",
     ]
-    small = ["rounds=60", f"method.models={json.dumps([f'{kind}-slim' for kind in KINDS])}"]
+    slim = json.dumps([f"{kind}-slim" for kind in KINDS])
+    small = ["rounds=60", "data.examples=10000", f"method.models={slim}"]
     tiny = [*TINY_NETWORKS, 'method.models=["shuffle-small","resnet-small"]', "method.n_features=20"]
     if method in ("fml", "fedkd"):
         settings.append("method.aux_model=resnet8")
@@ -46,4 +47,4 @@ def find_way(figure: Figure) -> Way:
         ]
         tiny.append(f"method.cps_dims={10 if 'cps' in options else 20}")
     run = f"pbfl/{method}-{data}-{alpha}{'-' + more[0].replace('=', '') if more else ''}"
-    return Recipe(run, tuple(settings), tuple(small), tuple(tiny), "best", 10.0, 1.5)
+    return Recipe(run, tuple(settings), tuple(small), tuple(tiny), "best", 10.0, 0.1)
