@@ -33,7 +33,8 @@ def find_way(figure: Figure) -> Way:
         "checkpoint_every=5",
     ]
     slim = json.dumps([f"{kind}-slim" for kind in KINDS])
-    small = ["rounds=60", "data.examples=10000", f"method.models={slim}"]
+    # five times the rate, for a twentieth of the steps: after 20 rounds 32 % of validation examples instead of 24
+    small = ["rounds=60", "data.examples=10000", f"method.models={slim}", "method.training.rate=0.05"]
     tiny = [*TINY_NETWORKS, 'method.models=["shuffle-small","resnet-small"]', "method.n_features=20"]
     if method in ("fml", "fedkd"):
         settings.append("method.aux_model=resnet8")
