@@ -174,6 +174,13 @@ def test_a_lesser_measurement_does_not_take_the_place_of_a_better_one() -> None:
     assert board[ROW].commit == "1234567"
 
 
+def test_the_command_of_a_row_is_that_of_what_was_measured_or_else_of_the_papers_scale() -> None:
+    measured = {ROW: replace(FOUND, scale="small", seeds=(0,), values=(76.0,))}
+    for board, ending in ((measured, "--scale small --seeds 1"), ({}, "--scale paper --seeds 3")):
+        (row,) = list_rows(select(ROW), board)
+        assert row.command == f"laconic reproduce {ROW} {ending}"
+
+
 def test_a_board_that_is_none_is_refused_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "board.json").write_text("[]")
     with pytest.raises(ValueError, match=r"board\.json is no scoreboard"):

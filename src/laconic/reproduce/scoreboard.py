@@ -11,7 +11,7 @@ from typing import Any
 
 from laconic.files import write_atomically
 from laconic.reproduce.published import Figure, read_figures
-from laconic.reproduce.recipe import SCALES, Computed, Impossible, Way
+from laconic.reproduce.recipe import SCALES, Computed, Impossible, Scale, Way
 from laconic.reproduce.verdicts import REFUTED, Verdict, compare
 from laconic.reproduce.ways import find_way, name_command
 
@@ -28,7 +28,7 @@ class Measured:
 
     values: tuple[float, ...]  # one of each seed
     seeds: tuple[int, ...]
-    scale: str
+    scale: Scale
     rounds: int
     bytes_sent: float | None  # all clients, both ways, mean of a round
     commit: str
@@ -135,6 +135,7 @@ def fill(row: Row, figure: Figure, way: Way, found: Measured | None) -> Row:
         ours=round(ours, 4),
         seeds=len(found.seeds),
         scale=found.scale,
+        command=name_command(figure, found.scale, len(found.seeds)),  # what was done, not what might be
         bytes_sent=None if found.bytes_sent is None else round(found.bytes_sent),
         verdict=verdict,
         why=join(*done),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from laconic.reproduce.papers import cs_pfedtm, fedpurin, fedtm, pbfl, pfed1bs
 from laconic.reproduce.published import Figure
-from laconic.reproduce.recipe import Way
+from laconic.reproduce.recipe import Scale, Way
 
 PAPERS = {
     "cs-pfedtm": cs_pfedtm.find_way,
@@ -19,5 +19,5 @@ def find_way(figure: Figure) -> Way:
     return PAPERS[figure.paper](figure)
 
 
-def name_command(figure: Figure, seeds: int = 3) -> str:
-    return f"laconic reproduce {figure.name} --scale paper --seeds {seeds}"
+def name_command(figure: Figure, scale: Scale = "paper", seeds: int = 3) -> str:
+    return f"laconic reproduce {figure.name} --scale {scale} --seeds {seeds}"
