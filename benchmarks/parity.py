@@ -124,7 +124,7 @@ def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
         if isinstance(state, Network):
             own = state
         else:
-            own = getattr(state, "own", None) if method == "ditto" else getattr(state, "network", None)
+            own = getattr(state, "own", None) if method in ("ditto", "pfedsd") else getattr(state, "network", None)
         vectors += [] if own is None else [own.vector[: own.layout.n_trained]]
     return vectors
 
