@@ -118,11 +118,13 @@ def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
     shared, exchange = (getattr(ours.server, name, None) for name in ("shared", "exchange"))
     vectors = [] if shared is None else [shared.vector]
     vectors += [] if exchange is None else [exchange.targets.ravel()]
+    if method == "fedpac":  # a client's own is the head that was mixed for it
+        return [*vectors, ours.server.prototypes.ravel(), *(state.personal for state in states_of(ours))]
     for state in states_of(ours):
         if isinstance(state, Network):
             own = state
         else:
-            own = getattr(state, "own", None) if method == "ditto" else getattr(state, "network", None)
+            own = getattr(state, "own", None) if method in ("ditto", "pfedsd") else getattr(state, "network", None)
         vectors += [] if own is None else [own.vector[: own.layout.n_trained]]
     return vectors
 

@@ -54,12 +54,14 @@ class Reference(Protocol):
 
 
 def find_reference(path: Path) -> Reference:
+    from references.fedpac import FedPAC
     from references.fedpurin import FedPURIN
     from references.htfllib import HtFLlib
     from references.pfed1bs import PFed1BS
+    from references.pfedsd import PFedSD
     from references.pfllib import PFLlib
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS)
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC, PFedSD)
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
