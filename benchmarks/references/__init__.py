@@ -55,11 +55,12 @@ class Reference(Protocol):
 
 def find_reference(path: Path) -> Reference:
     from references.fedpurin import FedPURIN
+    from references.fedselect import FedSelect
     from references.htfllib import HtFLlib
     from references.pfed1bs import PFed1BS
     from references.pfllib import PFLlib
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS)
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedSelect)
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
