@@ -118,6 +118,8 @@ def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
     shared, exchange = (getattr(ours.server, name, None) for name in ("shared", "exchange"))
     vectors = [] if shared is None else [shared.vector]
     vectors += [] if exchange is None else [exchange.targets.ravel()]
+    if method == "pfedfda":
+        vectors += [ours.server.means.ravel(), ours.server.covariance.ravel()]
     for state in states_of(ours):
         if isinstance(state, Network):
             own = state

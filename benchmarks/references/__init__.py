@@ -58,9 +58,10 @@ def find_reference(path: Path) -> Reference:
     from references.fedselect import FedSelect
     from references.htfllib import HtFLlib
     from references.pfed1bs import PFed1BS
+    from references.pfedfda import PFedFDA
     from references.pfllib import PFLlib
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedSelect)
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedSelect, PFedFDA)
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
