@@ -120,6 +120,8 @@ def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
     vectors += [] if exchange is None else [exchange.targets.ravel()]
     if method == "fedpac":  # a client's own is the head that was mixed for it
         return [*vectors, ours.server.prototypes.ravel(), *(state.personal for state in states_of(ours))]
+    if method == "pfedfda":
+        vectors += [ours.server.means.ravel(), ours.server.covariance.ravel()]
     for state in states_of(ours):
         if isinstance(state, Network):
             own = state

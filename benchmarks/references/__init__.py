@@ -56,12 +56,14 @@ class Reference(Protocol):
 def find_reference(path: Path) -> Reference:
     from references.fedpac import FedPAC
     from references.fedpurin import FedPURIN
+    from references.fedselect import FedSelect
     from references.htfllib import HtFLlib
     from references.pfed1bs import PFed1BS
+    from references.pfedfda import PFedFDA
     from references.pfedsd import PFedSD
     from references.pfllib import PFLlib
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC, PFedSD)
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC, PFedSD, FedSelect, PFedFDA)
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
