@@ -54,13 +54,14 @@ class Reference(Protocol):
 
 
 def find_reference(path: Path) -> Reference:
+    from references.dispfl import DisPFL
     from references.fedpurin import FedPURIN
     from references.htfllib import HtFLlib
     from references.pfed1bs import PFed1BS
     from references.pfllib import PFLlib
     from references.spafl import SpaFL
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, SpaFL)
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, SpaFL, DisPFL)
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
