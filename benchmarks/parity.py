@@ -115,13 +115,14 @@ def states_of(ours: Federation) -> list[object]:
 
 def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
     """What the server has made, and each client's own network where that is beside it."""
-    shared, exchange = (getattr(ours.server, name, None) for name in ("shared", "exchange"))
+    shared, exchange, thresholds = (getattr(ours.server, name, None) for name in ("shared", "exchange", "thresholds"))
     vectors = [] if shared is None else [shared.vector]
     vectors += [] if exchange is None else [exchange.targets.ravel()]
     if method == "fedpac":  # a client's own is the head that was mixed for it
         return [*vectors, ours.server.prototypes.ravel(), *(state.personal for state in states_of(ours))]
     if method == "pfedfda":
         vectors += [ours.server.means.ravel(), ours.server.covariance.ravel()]
+    vectors += [] if thresholds is None else [thresholds]
     for state in states_of(ours):
         if isinstance(state, Network):
             own = state

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from laconic.networks import Layout, Spec, layout, start_vector
+from laconic.networks import Layout, Spec, layout, sgd, start_vector
 from laconic.networks.models import choose_model, make_module
 from laconic.networks.vector import view
 
@@ -54,6 +54,7 @@ class Reference(Protocol):
 
 
 def find_reference(path: Path) -> Reference:
+    from references.dispfl import DisPFL
     from references.fedpac import FedPAC
     from references.fedpurin import FedPURIN
     from references.fedselect import FedSelect
@@ -62,8 +63,12 @@ def find_reference(path: Path) -> Reference:
     from references.pfedfda import PFedFDA
     from references.pfedsd import PFedSD
     from references.pfllib import PFLlib
+    from references.spafl import SpaFL
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC, PFedSD, FedSelect, PFedFDA)
+    kinds: tuple[Any, ...] = (
+        *(PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC),
+        *(PFedSD, FedSelect, PFedFDA, SpaFL, DisPFL),
+    )
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
@@ -90,6 +95,21 @@ def bare_package(name: str, folder: Path) -> types.ModuleType:
     package.__path__ = [str(folder)]
     sys.modules[name] = package
     return package
+
+
+@contextmanager
+def noting_own(method: types.ModuleType) -> Iterator[None]:
+    """Batches that a method of ours pushes back itself are noted too, as those are that fit does."""
+    before = method.push_back
+
+    def noted(*given: Any) -> float:
+        return sgd.push_back(*given)  # whatever stands there by then
+
+    method.push_back = noted  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        method.push_back = before  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- weights, ours and theirs

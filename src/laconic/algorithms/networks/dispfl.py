@@ -133,8 +133,8 @@ class DisPFL(Algorithm):
         moves = torch.from_numpy(mask[:n_trained])
 
         def keep_to_mask(_: torch.Tensor, gradient: torch.Tensor) -> None:
-            gradient.mul_(moves)
             gradient.mul_(torch.clamp(self.clip / (gradient.norm() + 1e-6), max=1.0))
+            gradient.mul_(moves)
 
         fading = replace(self.training, rate=self.training.rate * self.fade ** (site.round - 1))
         nn.fit(client.network, site.train, site.rng, fading, adjust=keep_to_mask)
