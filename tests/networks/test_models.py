@@ -13,6 +13,8 @@ PAPERS = {
     ("resnet8", COLOUR, 10): 1_235_274,  # FedPURIN
     ("resnet10", COLOUR, 100): 4_957_092,
     ("vgg8", COLOUR, 10): 280_074,  # pFed1BS
+    ("conv4", COLOUR, 10): 806_080 + 10,  # SpaFL, and a bias for each class
+    ("lenet-caffe", GREY, 10): 431_080,
 }
 
 

@@ -158,19 +158,27 @@ def residual(*widths: int) -> Maker:
     return make
 
 
-def vgg(*stages: Sequence[int], hidden: Sequence[int]) -> Maker:
-    """Stages of 3×3 convolutions, each halving the image, then fully connected layers."""
+def vgg(*stages: Sequence[int], hidden: Sequence[int], side: int = 3, padding: int = 1, is_lean: bool = False) -> Maker:
+    """Stages of convolutions, each halving the image, then fully connected layers; lean: normalised, without biases."""
 
     def make(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         n_in, parts = example_tensor_shape(input_shape)[0], list[nn.Module]()
         for stage in stages:
             for n_out in stage:
-                parts += [nn.Conv2d(n_in, n_out, 3, padding=1), nn.BatchNorm2d(n_out), nn.ReLU()]
+                parts += [
+                    nn.Conv2d(n_in, n_out, side, padding=padding, bias=not is_lean),
+                    nn.BatchNorm2d(n_out),
+                    nn.ReLU(),
+                ]
                 n_in = n_out
             parts.append(nn.MaxPool2d(2, ceil_mode=True))
         body = nn.Sequential(*parts, nn.Flatten())
         sizes = (count_features(body, input_shape), *hidden)
-        layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(sizes)]
+        norms = [[nn.BatchNorm1d(b)] if is_lean else [] for b in hidden]
+        layers = [
+            nn.Sequential(nn.Linear(a, b, bias=not is_lean), *norm, nn.ReLU())
+            for (a, b), norm in zip(pairwise(sizes), norms, strict=True)
+        ]
         return BodyAndHead(nn.Sequential(body, *layers), input_shape, n_classes)
 
     return make
@@ -198,6 +206,7 @@ MODELS: dict[str, Maker] = {
     "cnn-fedpac": convolutional((16, 5, 0), (32, 5, 1), (64, 3, 1), hidden=128, leaky=True, deeper=1),
     "cnn-small": convolutional((8, 3, 1), (16, 3, 1), hidden=32),
     "lenet": convolutional((6, 5, 2), (16, 5, 0), hidden=84),
+    "lenet-caffe": convolutional((20, 5, 0), (50, 5, 0), hidden=500),  # what those who prune call LeNet-5
     "cnn-speech": convolutional((32, 3, 1), (64, 3, 1), hidden=128),
     "resnet8": residual(64, 128, 256),
     "resnet10": residual(64, 128, 256, 512),
@@ -213,5 +222,6 @@ MODELS: dict[str, Maker] = {
     "efficientnet-slim": mobile(((1, 8, 1, 1, 3), (4, 16, 1, 2, 5), (4, 32, 1, 2, 5)), 256, squeeze=True),
     "shufflenetv2-slim": shuffled((16, 32, 64), (2, 2), 256),
     "vgg8": vgg([16], [32], [64], [128], [128], hidden=[128, 128]),
+    "conv4": vgg([64] * 2, [128] * 2, hidden=[128] * 2, side=5, padding=0, is_lean=True),  # SpaFL's
     "vgg16": vgg([64] * 2, [128] * 2, [256] * 3, [512] * 3, [512] * 3, hidden=[512, 512]),
 }

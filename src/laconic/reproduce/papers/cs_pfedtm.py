@@ -39,8 +39,11 @@ NETWORKS = {  # what the paper calls them -> ours
     "dispfl-5": ("dispfl", "method.n_neighbours=5"),
     "dispfl-10": ("dispfl", "method.n_neighbours=10"),
     "dispfl-30": ("dispfl", "method.n_neighbours=30"),
-    "spafl": ("spafl",),
+    # "the larger model from the original SpaFL paper" (appendix C.1), whose batches are these; not 128
+    "spafl": ("spafl", "method.training.batch=16"),
 }
+MODELS = {("6", "fashion_mnist"): "lenet-caffe", ("6", "cifar10"): "conv4", ("6", "cifar100"): "conv4"}
+HOURS = {"cnn-fedpac": 0.1, "lenet-caffe": 0.1, "conv4": 1.5, "mobilenetv2": 20.0}  # core hours
 SMALL = ("rounds=20", "evaluate_every=5")
 
 
@@ -54,7 +57,8 @@ def find_way(figure: Figure) -> Way:
         return Impossible(NO_SC12)
     alpha = rest[0]
     if what in NETWORKS:
-        model = "mobilenetv2" if figure.table == "8" else "cnn-fedpac"
+        is_large = figure.table == "8"
+        model = "mobilenetv2" if is_large else MODELS.get((figure.table, data), "cnn-fedpac")
         return train_networks(what, data, alpha, model)
     return train_machines(figure, what, data, alpha, rest[1] if len(rest) > 1 else "")
 
@@ -91,18 +95,18 @@ def share_data(data: str, alpha: str, clients: int = 100, participation: str = "
 
 def train_networks(what: str, data: str, alpha: str, model: str) -> Recipe:
     name, *own = NETWORKS[what]
+    is_large, is_gossip = model == "mobilenetv2", name == "dispfl"
     settings = (
         f"method.name={name}",
-        *own,
         f"method.training.model={model}",
         "method.training.batch=128",
         "method.training.epochs=1",
-        *share_data(data, alpha),
+        *own,
+        *share_data(data, alpha, participation="1.0" if is_gossip else "0.3"),  # its code: 30 are a client's neighbours
     )
-    is_large = model == "mobilenetv2"
-    tiny = (*TINY_NETWORKS, *(["method.n_neighbours=2"] if name == "dispfl" else []))
-    hours = 20.0 if is_large else 0.1
+    tiny = (*TINY_NETWORKS, *(["method.n_neighbours=2"] if is_gossip else []))
     small = (*SMALL, *(["method.training.model=mobilenetv2-slim"] if is_large else []))
+    hours = HOURS[model] * (4 if is_gossip else 1)
     run = f"cs-pfedtm/{what}-{data}-{alpha}{'-mobilenetv2' if is_large else ''}"
     return Recipe(run, settings, small, tiny, core_hours=hours, small_hours=hours / 5)
 
