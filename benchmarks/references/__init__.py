@@ -54,13 +54,14 @@ class Reference(Protocol):
 
 
 def find_reference(path: Path) -> Reference:
+    from references.eden import EDEN
     from references.fedbat import FedBAT
     from references.fedpurin import FedPURIN
     from references.htfllib import HtFLlib
     from references.pfed1bs import PFed1BS
     from references.pfllib import PFLlib
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedBAT)
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedBAT, EDEN)
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
