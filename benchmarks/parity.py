@@ -122,7 +122,8 @@ def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
         if isinstance(state, Network):
             own = state
         else:
-            own = getattr(state, "own", None) if method == "ditto" else getattr(state, "network", None)
+            latent = getattr(state, "latent", None)  # what is behind a network of signs
+            own = getattr(state, "own", None) if method == "ditto" else getattr(state, "network", latent)
         vectors += [] if own is None else [own.vector[: own.layout.n_trained]]
     return vectors
 

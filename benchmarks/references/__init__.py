@@ -54,6 +54,7 @@ class Reference(Protocol):
 
 
 def find_reference(path: Path) -> Reference:
+    from references.bifl import BiFL
     from references.eden import EDEN
     from references.fedbat import FedBAT
     from references.fedpurin import FedPURIN
@@ -61,7 +62,7 @@ def find_reference(path: Path) -> Reference:
     from references.pfed1bs import PFed1BS
     from references.pfllib import PFLlib
 
-    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedBAT, EDEN)
+    kinds: tuple[Any, ...] = (PFLlib, HtFLlib, FedPURIN, PFed1BS, FedBAT, EDEN, BiFL)
     for kind in kinds:
         if (path / kind.mark).exists():
             found: Reference = kind(path)
