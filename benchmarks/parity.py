@@ -116,7 +116,8 @@ def states_of(ours: Federation) -> list[object]:
 def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
     """What the server has made, and each client's own network where that is beside it."""
     shared, exchange = (getattr(ours.server, name, None) for name in ("shared", "exchange"))
-    vectors = [] if shared is None else [shared.vector]
+    whole = getattr(ours.server, "vector", None)
+    vectors = [shared.vector] if shared is not None else [] if whole is None else [whole]
     vectors += [] if exchange is None else [exchange.targets.ravel()]
     for state in states_of(ours):
         if isinstance(state, Network):
