@@ -19,7 +19,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import starmap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +35,18 @@ from laconic.runs.prepare import prepare
 from laconic.simulation import Federation, average_accuracy, federate
 
 CLIENTS, EXAMPLES, TESTS, BATCH, EPOCHS = 6, 100, 50, 20, 2
+# what a server has made, and where clients have a network of their own, if not as "network"
+MADE_BY_MOST = ("shared.vector", "exchange.targets", "thresholds")
+MADE = {
+    "fedpac": ("shared.vector", "prototypes"),
+    "pfedfda": ("shared.vector", "means", "covariance"),
+    "fedkd": ("vector",),
+}
+OWN = {
+    **dict.fromkeys(("ditto", "pfedsd"), "own"),
+    **dict.fromkeys(("bifl-full", "bifl-ml", "bifl-updown"), "latent"),
+    "fedpac": "personal",  # the head that was mixed for it
+}
 
 
 @contextmanager
@@ -93,7 +107,7 @@ def compare(reference: Reference, method: str, rounds: int, data: str) -> dict[s
             batches.clear()
             played = ours.play(number, is_evaluated=reference.is_tested(method))
             weights = max(weights, theirs.play(number, batches, starts))
-            weights = max(weights, *map(relative, theirs.vectors(), read_vectors(ours, method)))
+            weights = max(weights, *starmap(relative, zip(theirs.vectors(), read_vectors(ours, method), strict=True)))
             masks = max(masks, theirs.mask_difference(ours.server, states_of(ours)))
             if played.scores:
                 accuracies.append((100 * theirs.accuracy(), 100 * (average_accuracy(played.scores) or 0)))
@@ -115,21 +129,20 @@ def states_of(ours: Federation) -> list[object]:
 
 def read_vectors(ours: Federation, method: str) -> list[NDArray[np.float32]]:
     """What the server has made, and each client's own network where that is beside it."""
-    shared, exchange, thresholds = (getattr(ours.server, name, None) for name in ("shared", "exchange", "thresholds"))
-    vectors = [] if shared is None else [shared.vector]
-    vectors += [] if exchange is None else [exchange.targets.ravel()]
-    if method == "fedpac":  # a client's own is the head that was mixed for it
-        return [*vectors, ours.server.prototypes.ravel(), *(state.personal for state in states_of(ours))]
-    if method == "pfedfda":
-        vectors += [ours.server.means.ravel(), ours.server.covariance.ravel()]
-    vectors += [] if thresholds is None else [thresholds]
+    vectors = [
+        found.ravel() for path in MADE.get(method, MADE_BY_MOST) if (found := follow(ours.server, path)) is not None
+    ]
     for state in states_of(ours):
-        if isinstance(state, Network):
-            own = state
-        else:
-            own = getattr(state, "own", None) if method in ("ditto", "pfedsd") else getattr(state, "network", None)
-        vectors += [] if own is None else [own.vector[: own.layout.n_trained]]
+        own = state if isinstance(state, Network) else follow(state, OWN.get(method, "network"))
+        vectors += [] if own is None else [own.vector[: own.layout.n_trained] if isinstance(own, Network) else own]
     return vectors
+
+
+def follow(thing: Any, path: str) -> Any:
+    """None where it leads nowhere."""
+    for name in path.split("."):
+        thing = getattr(thing, name, None)
+    return thing
 
 
 def relative(theirs: NDArray[np.float32], ours: NDArray[np.float32]) -> float:

@@ -476,7 +476,8 @@ def parity(file: Any) -> Rows:
         masks = NOTHING if row["masks"] is None else f"{row['masks']:.2%}"
         accuracy = [number(row[f"accuracy_{who}"], 1) for who in ("theirs", "ours")]
         gaps = [str(row["rounds"]), f"{row['weights']:.1e}", masks, " · ".join(accuracy)]
-        yield [link(row["method"]), row["reference"], row["their_commit"], *gaps, row["commit"]]
+        name = f"[{row['method']}](../methods/{find_page(row['method'])})"
+        yield [name, row["reference"], row["their_commit"], *gaps, row["commit"]]
 
 
 # ---------------------------------------------------------------- published figures

@@ -54,7 +54,10 @@ class Reference(Protocol):
 
 
 def find_reference(path: Path) -> Reference:
+    from references.bifl import BiFL
     from references.dispfl import DisPFL
+    from references.eden import EDEN
+    from references.fedbat import FedBAT
     from references.fedpac import FedPAC
     from references.fedpurin import FedPURIN
     from references.fedselect import FedSelect
@@ -66,8 +69,8 @@ def find_reference(path: Path) -> Reference:
     from references.spafl import SpaFL
 
     kinds: tuple[Any, ...] = (
-        *(PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC),
-        *(PFedSD, FedSelect, PFedFDA, SpaFL, DisPFL),
+        *(PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC, PFedSD, FedSelect),
+        *(PFedFDA, SpaFL, DisPFL, FedBAT, EDEN, BiFL),
     )
     for kind in kinds:
         if (path / kind.mark).exists():
@@ -87,6 +90,24 @@ class Epochs:
         mine, self.batches = self.batches[: self.n_each], self.batches[self.n_each :]
         assert mine, "they train longer than we did"
         return iter(mine)
+
+    def __len__(self) -> int:
+        return self.n_each
+
+
+@contextmanager
+def late_push_back(module: types.ModuleType) -> Iterator[None]:
+    """A module of ours that has `push_back` by name looks it up when called, so that parity.py can note batches."""
+    before = module.__dict__["push_back"]
+
+    def push_back(*given: Any) -> float:
+        return sgd.push_back(*given)
+
+    module.__dict__["push_back"] = push_back
+    try:
+        yield
+    finally:
+        module.__dict__["push_back"] = before
 
 
 def bare_package(name: str, folder: Path) -> types.ModuleType:

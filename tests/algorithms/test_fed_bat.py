@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny_networks import CLIENTS, TRAINING, descend, open_fleet, start
+from tiny_networks import CLIENTS, SPEC, TRAINING, descend, open_fleet, start
 
+from laconic.algorithm import Site
 from laconic.algorithms.networks.fed_bat import FedBAT
-from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, mean_sizes, pass_back
+from laconic.networks import Network, start_vector
+from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, hold_sizes, mean_sizes, pass_back
 
 LENGTHS = np.array([1, 2, 2])  # of the tiny network: a; w0, w1; b0, b1
 
@@ -19,7 +21,7 @@ def test_signs_times_sizes_are_the_change_on_average() -> None:
 
 def test_sizes_are_means_by_layer_within_bounds() -> None:
     change = np.array([1.0, -0.01, 0.03, 1e-6, 0], np.float32)
-    assert mean_sizes(change, LENGTHS) == pytest.approx([LARGEST, 0.02, SMALLEST])
+    assert hold_sizes(mean_sizes(change, LENGTHS)) == pytest.approx([LARGEST, 0.02, SMALLEST])
 
 
 def test_gradients_pass_straight_through_inside_the_size_and_stop_outside() -> None:
@@ -37,12 +39,22 @@ def test_a_round_without_binary_steps_sends_the_drawn_signs_of_the_usual_change(
     with open_fleet(method) as fleet:
         server = method.start_server(fleet.home.task, fleet)
         method.run_round(server, fleet)
-        sizes = [mean_sizes(descend(start(), mine, rate=0.01) - start(), LENGTHS) for mine in CLIENTS]
+        means = [mean_sizes(descend(start(), mine, rate=0.01) - start(), LENGTHS) for mine in CLIENTS]
+        sizes = [hold_sizes(mean) for mean in means]
         worth = [len(mine.y) / 4 * np.repeat(size, LENGTHS) for mine, size in zip(CLIENTS, sizes, strict=True)]
         possible = [signs @ np.array(worth) for signs in ([1, 1], [1, -1], [-1, 1], [-1, -1])]
         for entry, change in enumerate(server.shared.vector - start()):
             assert min(abs(change - one[entry]) for one in possible) < 1e-6
         assert fleet.ledger.total(direction="up").paper_bits == 2 * (5 + 3 * 32)
+
+
+@pytest.mark.parametrize(("rate", "bound"), [(1e-4, SMALLEST), (30.0, LARGEST)])
+def test_a_size_beyond_its_bound_stays_there(rate: float, bound: float) -> None:
+    """As where a clamp passes no gradient."""
+    method = FedBAT(training=replace(TRAINING, rate=rate, steps=9, statistics="local"))
+    network = Network(SPEC, start_vector(SPEC, 0))
+    _, sizes = method.learn_signs(network, Site(0, 1, CLIENTS[0], CLIENTS[0], np.random.default_rng(0)))
+    assert sizes.tolist() == [np.float32(bound)] * 3
 
 
 def test_binary_steps_learn() -> None:

@@ -84,7 +84,12 @@ def layer_lengths(layout: Layout) -> NDArray[np.int64]:
 
 def mean_sizes(change: Vector, lengths: NDArray[np.int64]) -> Vector:
     sums = np.add.reduceat(np.abs(change), np.cumsum(lengths) - lengths)
-    return np.clip(sums / lengths, SMALLEST, LARGEST).astype(np.float32)
+    return (sums / lengths).astype(np.float32)
+
+
+def hold_sizes(sizes: NDArray[np.floating[Any]]) -> Vector:
+    held: Vector = np.clip(sizes, SMALLEST, LARGEST).astype(np.float32)
+    return held
 
 
 def draw_signs(change: Vector, sizes: Vector, rng: np.random.Generator) -> NDArray[np.bool_]:

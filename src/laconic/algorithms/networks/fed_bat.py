@@ -17,7 +17,7 @@ from laconic.algorithms.networks.settings import check_bits
 from laconic.algorithms.networks.weights import Client, Weights
 from laconic.algorithms.settings import check_share
 from laconic.networks import Network, Spec, Training, Vector, cross_entropy
-from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, layer_lengths, mean_sizes, pass_back
+from laconic.networks.binary import LARGEST, SMALLEST, draw_signs, hold_sizes, layer_lengths, mean_sizes, pass_back
 from laconic.networks.sgd import descend, draw_batches, open_network, push_back, take_some, unless_diverged
 from laconic.networks.sketch import as_numbers
 from laconic.wire import Bits, Count, Floats, Message
@@ -70,21 +70,23 @@ class FedBAT(CodedChange):
         before, lengths = weights.copy(), layer_lengths(module.layout)
         n_turns = self.training.count_batches(len(site.train.y))
         turns = list(draw_batches(len(site.train.y), site.rng, self.training.batch, n_turns))
-        n_warm = round(self.warm * n_turns)
+        n_warm = int(self.warm * n_turns)
         for places in take_some(iter(turns[:n_warm]), n_warm, "all"):
             push_back(module, network, site.train, places, cross_entropy)
             descend(module.weights, module.gradient, None, self.training)
         change = weights - before
-        first_sizes = mean_sizes(change, lengths)
-        learned, sizes, total = np.zeros(len(lengths)), first_sizes, 0.0
+        free = first_sizes = mean_sizes(change, lengths)  # as they are before they are held within their bounds
+        learned, sizes, total = np.zeros(len(lengths)), hold_sizes(free), 0.0
         for places in take_some(iter(turns[n_warm:]), n_turns - n_warm, "signs"):
             signs = draw_signs(change, np.repeat(sizes, lengths), site.rng)
             weights[:] = before + as_numbers(signs) * np.repeat(sizes, lengths)
             total += push_back(module, network, site.train, places, cross_entropy)
             for_change, for_sizes = pass_back(gradient, change, signs, sizes, lengths)
             change -= np.float32(self.training.rate) * for_change
-            learned -= self.training.rate * SPEED * sizes * for_sizes  # the chain rule through exp
-            sizes = np.clip(first_sizes * np.exp(SPEED * learned), SMALLEST, LARGEST).astype(np.float32)
+            is_held = (free < SMALLEST) | (free > LARGEST)  # no gradient comes through; else it does through exp
+            learned -= self.training.rate * SPEED * np.where(is_held, 0, sizes * for_sizes)
+            free = first_sizes * np.exp(SPEED * learned)
+            sizes = hold_sizes(free)
         site.note(train_loss=total / max(n_turns - n_warm, 1))
         network.vector = unless_diverged(module.vector(), network.vector)
         sizes = np.nan_to_num(sizes, nan=SMALLEST)
