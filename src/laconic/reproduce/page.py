@@ -28,8 +28,8 @@ def tell_verdict(rows: Rows) -> str:
     reached, near, missed, refuted, impossible, not_run = (f"{counts[verdict]}" for verdict in VERDICTS)
     lacking = sum(row["verdict"] == "not run" and NO_DATA in row["why"] for row in rows)
     return (
-        f"Of {len(rows):,} published figures {reached} are reached, {near} near, {missed} missed, {refuted} refuted; "
-        f"{impossible} cannot be had, {not_run} were not run, {lacking} of these for want of data."
+        f"Of {len(rows):,} published figures {reached} are reached, {near} near, {missed} missed, {refuted} refuted, "
+        f"{impossible} impossible; {not_run} not run ({lacking}: no data)."
     )
 
 
