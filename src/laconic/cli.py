@@ -12,7 +12,7 @@ import typer
 
 from laconic import __version__
 from laconic.bench import commands as bench
-from laconic.console import carry_out, explained, show_table
+from laconic.console import carry_out, end, explained, show_table
 from laconic.deploy import commands as deploy
 from laconic.fleets import FLEETS
 from laconic.model_commands import explain, export, predict
@@ -355,19 +355,25 @@ def reproduce(
             if not what:
                 raise typer.BadParameter("say what: PAPER, PAPER:TABLE or PAPER:TABLE:ROW; --list shows what there is")
             from laconic.reproduce.carry import reproduce
+            from laconic.runs.run import Interrupted
+            from laconic.signals import find_number
 
-            is_whole = reproduce(
-                figures,
-                chosen,
-                range(seeds),
-                out,
-                file,
-                resume=resume,
-                workers=workers,
-                quiet=quiet,
-                download=download,
-                say=partial(typer.echo, err=True),
-            )
+            try:
+                is_whole = reproduce(
+                    figures,
+                    chosen,
+                    range(seeds),
+                    out,
+                    file,
+                    resume=resume,
+                    workers=workers,
+                    quiet=quiet,
+                    download=download,
+                    say=partial(typer.echo, err=True),
+                )
+            except (Interrupted, KeyboardInterrupt) as stop:  # a run that went on by itself would not be entered
+                number = stop.number if isinstance(stop, Interrupted) else find_number(stop)
+                end(128 + number, "stopped, with all finished rounds safe.  Go on with the same command and --resume")
         show_rows(figures, file, as_json=as_json)
         if not is_whole:
             raise typer.Exit(1)

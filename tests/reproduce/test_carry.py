@@ -5,6 +5,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from signal import SIGINT
+from time import sleep
 
 import numpy as np
 import pytest
@@ -156,6 +158,20 @@ def test_a_run_that_was_begun_goes_on_only_when_asked(tmp_path: Path) -> None:
         reproduce(tmp_path, ROW)
     assert reproduce(tmp_path, ROW, resume=True) == [ROW]
     assert done.exists()
+
+
+def test_who_stops_the_command_is_told_to_go_on_with_it(tmp_path: Path) -> None:
+    """A run that went on by itself would not be entered."""
+    fixed = ["--out", str(tmp_path / "runs"), "--scoreboard", str(tmp_path / "board.json"), "--quiet"]
+    command = [*LACONIC, "reproduce", ROW, "--scale", "tiny", "--seeds", "200", *fixed]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not [*tmp_path.rglob("DONE.json")] and process.poll() is None:
+            sleep(0.05)
+        process.send_signal(SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 128 + SIGINT
+    assert "Go on with the same command and --resume" in error
+    assert reproduce(tmp_path, ROW, resume=True) == [ROW]
 
 
 def test_without_a_row_nothing_is_run(tmp_path: Path) -> None:
