@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,35 +23,48 @@ Batch = tuple[Tensor, Tensor]
 Vector = NDArray[np.float32]
 
 
-class Theirs(Protocol):
+class Theirs(ABC):
     """One method of a reference, as it is being stepped."""
 
     def adapt_ours(self) -> AbstractContextManager[None]:
         """While ours play: notes or sets what ours draw at random besides batches, which theirs then follow."""
+        return nullcontext()
 
+    @abstractmethod
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         """How far what clients begin from was from what ours began from, if that then took its place; else 0."""
 
+    @abstractmethod
     def vectors(self) -> list[Vector]:
         """In the order that parity.read_vectors has ours in."""
 
+    @abstractmethod
     def accuracy(self) -> float: ...
 
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float: ...
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
+        return 0.0
 
 
-class Reference(Protocol):
+class Reference(ABC):
     name: str
+    mark: str  # a file by which a checkout is told
     model: str  # of ours, which both train
     methods: tuple[str, ...]
 
-    def settings(self, method: str) -> list[str]: ...
+    @abstractmethod
+    def __init__(self, path: Path) -> None: ...
 
+    @abstractmethod
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Theirs: ...
 
-    def is_tested(self, method: str) -> bool: ...
+    def settings(self, method: str) -> list[str]:
+        return []
 
-    def has_masks(self, method: str) -> bool: ...
+    def is_tested(self, method: str) -> bool:
+        return True
+
+    def has_masks(self, method: str) -> bool:
+        return False
 
 
 def find_reference(path: Path) -> Reference:
@@ -68,14 +82,13 @@ def find_reference(path: Path) -> Reference:
     from references.pfllib import PFLlib
     from references.spafl import SpaFL
 
-    kinds: tuple[Any, ...] = (
+    kinds: tuple[type[Reference], ...] = (
         *(PFLlib, HtFLlib, FedPURIN, PFed1BS, FedPAC, PFedSD, FedSelect),
         *(PFedFDA, SpaFL, DisPFL, FedBAT, EDEN, BiFL),
     )
     for kind in kinds:
         if (path / kind.mark).exists():
-            found: Reference = kind(path)
-            return found
+            return kind(path)
     marks = ", ".join(f"{kind.name} ({kind.mark})" for kind in kinds)
     raise SystemExit(f"{path} is no checkout of a reference that can be stepped: {marks}")
 

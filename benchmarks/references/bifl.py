@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import binary, layout, live
 from laconic.networks.models import BodyAndHead
-from references import Batch, Vector, bare_package, count_right, flatten, late_push_back, make_plain
+from references import Batch, Reference, Theirs, Vector, bare_package, count_right, flatten, late_push_back, make_plain
 
 MODES = {"bifl-full": "fullfull", "bifl-updown": "binfull", "bifl-ml": "binfullnew"}
 TEN = 0.1  # a client's share of ten, by which the code knows their curve
@@ -47,7 +47,7 @@ ABSENT = {  # what it imports but is not used here -> names that are imported fr
 }
 
 
-class BiFL:
+class BiFL(Reference):
     name, mark, model = "BiFL", "models/mnistnet_binary.py", "references.bifl:PowersOfTwo"
     methods = tuple(MODES)
 
@@ -66,9 +66,6 @@ class BiFL:
     def settings(self, method: str) -> list[str]:
         return ["method.drop_every=1"]
 
-    def is_tested(self, method: str) -> bool:
-        return True
-
     def has_masks(self, method: str) -> bool:
         return method != "bifl-full"
 
@@ -85,7 +82,7 @@ class PowersOfTwo(BodyAndHead):
         super().__init__(nn.Sequential(*first, *second, nn.Flatten()), input_shape, n_classes)
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.method, self.parts, training = method, parts, ours.training
         self.spec = choose_spec(task, training)

@@ -25,7 +25,7 @@ from laconic.algorithms.networks import dispfl
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
 from laconic.networks.vector import view
-from references import Batch, Epochs, Vector, make_plain, noting_own
+from references import Batch, Epochs, Reference, Theirs, Vector, make_plain, noting_own
 
 SETTINGS = (
     "n_neighbours=2",  # of five others
@@ -34,7 +34,7 @@ SETTINGS = (
 )
 
 
-class DisPFL:
+class DisPFL(Reference):
     name, mark, model = "DisPFL", "fedml_api/standalone/DisPFL/dispfl_api.py", "cnn-small"
     methods = ("dispfl",)
 
@@ -48,9 +48,6 @@ class DisPFL:
     def settings(self, method: str) -> list[str]:
         return [f"method.{setting}" for setting in SETTINGS]
 
-    def is_tested(self, method: str) -> bool:
-        return True
-
     def has_masks(self, method: str) -> bool:
         return True
 
@@ -58,7 +55,7 @@ class DisPFL:
         return Stepped(ours, task, parts)
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         training = ours.training
         self.spec = choose_spec(task, training)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,10 @@ from torch.nn import functional as F  # noqa: N812  # the name everyone gives it
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.algorithms.networks.shared_vector import choose_seed
 from laconic.networks import layout, live, sketch
-from references import Batch, Vector, count_right, flatten, make_plain, pour
+from references import Batch, Reference, Theirs, Vector, count_right, flatten, make_plain, pour
 
 
-class EDEN:
+class EDEN(Reference):
     name, mark, model = "EDEN", "torch/eden.py", "cnn-small"
     methods = ("eden",)
 
@@ -35,25 +34,16 @@ class EDEN:
     def settings(self, method: str) -> list[str]:
         return ["method.training.steps=0"]
 
-    def is_tested(self, method: str) -> bool:
-        return True
-
-    def has_masks(self, method: str) -> bool:
-        return False
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(ours, task, parts)
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.ours, self.parts = ours, parts
         self.spec = choose_spec(task, ours.training)
         self.common = make_plain(self.spec, ours.training.init_seed)
         self.code = importlib.import_module("eden").eden_builder(bits=ours.bits)
-
-    def adapt_ours(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         came, before, plan = self.vectors()[0], starts[0], layout(self.spec)
@@ -82,9 +72,6 @@ class Stepped:
     def accuracy(self) -> float:
         as_tensor = live(self.spec).as_tensor
         return float(np.mean([count_right(self.common, as_tensor(test.x), test.y) for _, _, test in self.parts]))
-
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0
 
 
 def descend(module: torch.nn.Module, batches: Sequence[Batch], rate: float) -> None:

@@ -26,12 +26,12 @@ from laconic.networks import layout, live
 from laconic.networks.binary import draw_signs
 from laconic.networks.models import BodyAndHead
 from laconic.networks.vector import view
-from references import Batch, Epochs, Vector, flatten, late_push_back, make_plain, pour
+from references import Batch, Epochs, Reference, Theirs, Vector, flatten, late_push_back, make_plain, pour
 
 RATE = 0.5  # so large that the sizes of some layers come to their bounds
 
 
-class FedBAT:
+class FedBAT(Reference):
     name, mark, model = "FedBAT", "model/bat.py", "references.fedbat:Unbiased"
     methods = ("fedbat", "fedavg")
 
@@ -42,12 +42,6 @@ class FedBAT:
 
     def settings(self, method: str) -> list[str]:
         return ["method.training.steps=0", f"method.training.rate={RATE}"] if method == "fedbat" else []
-
-    def is_tested(self, method: str) -> bool:
-        return True
-
-    def has_masks(self, method: str) -> bool:
-        return False
 
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(method, ours, task, parts)
@@ -62,7 +56,7 @@ class Unbiased(BodyAndHead):
         self.head = nn.Linear(self.head.in_features, n_classes, bias=False)
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.method, self.ours, self.parts = method, ours, parts
         self.spec = choose_spec(task, ours.training)
@@ -158,9 +152,6 @@ class Stepped:
             test_model(self.server, [(as_tensor(test.x), torch.from_numpy(test.y))])[1] for _, _, test in self.parts
         ]
         return float(np.mean(found))
-
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import importlib
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import redirect_stdout
 from io import StringIO
 from itertools import chain, combinations
 from pathlib import Path
@@ -25,12 +25,12 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import Layout, layout, live, start_vector
-from references import Batch, Epochs, Vector, flatten, pour
+from references import Batch, Epochs, Reference, Theirs, Vector, flatten, pour
 
 RULES = {"fedpac": "FedPAC", "fedper": "FedPer", "lg-fedavg": "LG_FedAvg", "fedavg": "FedAvg"}  # ours -> its
 
 
-class FedPAC:
+class FedPAC(Reference):
     name, mark, model = "FedPAC", "methods/fedpac.py", "cnn-fedpac"
     methods = tuple(RULES)
 
@@ -49,12 +49,6 @@ class FedPAC:
 
     def settings(self, method: str) -> list[str]:
         return ["method.training.rate=0.01", "method.training.momentum=0.5", "method.training.decay=0.0005"]
-
-    def is_tested(self, method: str) -> bool:
-        return True
-
-    def has_masks(self, method: str) -> bool:
-        return False
 
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(method, ours, task, parts)
@@ -91,7 +85,7 @@ def eig(matrix: Tensor, eigenvectors: bool) -> tuple[Tensor, Tensor]:
     return torch.stack([values, torch.zeros_like(values)], dim=1), vectors
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.method, self.training, rule = method, ours.training, RULES[method]
         self.spec, self.part = choose_spec(task, ours.training), ours.part
@@ -132,9 +126,6 @@ class Stepped:
         plan = layout(self.spec)
         return flatten(Renamed(network, plan), plan)
 
-    def adapt_ours(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         for k, (client, n_batches) in enumerate(zip(self.clients, self.n_batches, strict=True)):
             epochs = [(channels_first(x), y) for x, y in batches[k]]
@@ -159,9 +150,6 @@ class Stepped:
     def accuracy(self) -> float:
         found = [client.local_test(client.test_data) for client in self.clients]
         return sum(one[0] if self.method == "fedpac" else one for one in found) / 100 / len(found)
-
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0
 
 
 def channels_first(x: Tensor) -> Tensor:

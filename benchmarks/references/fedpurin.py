@@ -6,7 +6,7 @@ import importlib
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace as Namespace
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
-from references import Batch, Epochs, Vector, bare_package, count_right, flatten, make_plain, pour
+from references import Batch, Epochs, Reference, Theirs, Vector, bare_package, count_right, flatten, make_plain, pour
 
 METHODS = {  # ours -> client and group
     "fedpurin": ("purin_client.PurinClient", "purin_group.PurinServerGroup"),
@@ -31,7 +31,7 @@ WITHOUT_NORMS = Namespace(name="except", keywords=["bn", "downsample.1"])
 BETA = 4  # so that some rounds go together and some alone
 
 
-class FedPURIN:
+class FedPURIN(Reference):
     name, mark, model = "FedPURIN", "fling/component/client/purin_client.py", "resnet8-slim"
     methods = tuple(METHODS)
 
@@ -61,9 +61,6 @@ class FedPURIN:
             "fedbn": ["method.tested=trained"],
         }
         return ["method.training.momentum=0.9", *own[method]]
-
-    def is_tested(self, method: str) -> bool:
-        return True
 
     def has_masks(self, method: str) -> bool:
         return method not in SHARED
@@ -132,7 +129,7 @@ class NamedBlock(nn.Module):
         return torch.relu(inner + self.downsample(x))
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.method, self.parts, self.ours, training = method, parts, ours, ours.training
         self.spec = choose_spec(task, training)
@@ -163,9 +160,6 @@ class Stepped:
             self.group.append(client(args, number, train.y))
         with redirect_stdout(StringIO()):  # it tells much
             self.group.initialize()
-
-    def adapt_ours(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         gap, plan = 0.0, layout(self.spec)

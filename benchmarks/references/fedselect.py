@@ -12,7 +12,7 @@ import sys
 from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import redirect_stdout
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from io import StringIO
@@ -26,12 +26,12 @@ from torch import Tensor, nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
-from references import Batch, Epochs, Vector, flatten, make_plain
+from references import Batch, Epochs, Reference, Theirs, Vector, flatten, make_plain
 
 EVERY = 2  # so that three rounds see a choice
 
 
-class FedSelect:
+class FedSelect(Reference):
     name, mark, model = "FedSelect", "lottery_ticket.py", "cnn-small"
     methods = ("fedselect",)
 
@@ -46,9 +46,6 @@ class FedSelect:
 
     def settings(self, method: str) -> list[str]:
         return [f"method.every={EVERY}"]
-
-    def is_tested(self, method: str) -> bool:
-        return True
 
     def has_masks(self, method: str) -> bool:
         return True
@@ -103,7 +100,7 @@ class Passes(Epochs):
         return self.n_each
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, loop: Any, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.loop, self.training = loop, ours.training
         self.spec = choose_spec(task, self.training)
@@ -119,9 +116,6 @@ class Stepped:
             prune_target=100 * ours.limit,
             clipgradnorm=False,
         )
-
-    def adapt_ours(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         for k in self.tests:

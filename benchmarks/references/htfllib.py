@@ -25,7 +25,7 @@ from laconic.algorithms.networks import fed_kd, fed_tgp, fml
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import count_head_inputs, layout, live, sgd
 from laconic.networks.prototypes import TargetMaker
-from references import Batch, Epochs, Split, Vector, flatten_split, make_plain
+from references import Batch, Epochs, Reference, Split, Theirs, Vector, flatten_split, make_plain
 
 METHODS = {  # ours -> client and server
     "fedproto": ("clientproto.clientProto", "serverproto.FedProto"),
@@ -41,7 +41,7 @@ FLAT = "mlp"  # without convolutions, of which FedKD's code takes each channel's
 ENERGY = ("method.first_energy=0.5", "method.last_energy=0.8", "method.rising_rounds=3")
 
 
-class HtFLlib:
+class HtFLlib(Reference):
     name, mark, model = "HtFLlib", "system/flcore/clients/clienttgp.py", "cnn-small"
     methods = tuple(METHODS)
 
@@ -64,12 +64,6 @@ class HtFLlib:
         }
         return own.get(method, [])
 
-    def is_tested(self, method: str) -> bool:
-        return True
-
-    def has_masks(self, method: str) -> bool:
-        return False
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(method, ours, task, parts)
 
@@ -91,7 +85,7 @@ class Shelf:
         return copy.deepcopy(self.items.get((role, name)))
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.method, self.parts, self.n_classes, training = method, parts, task.n_classes, ours.training
         self.ours, self.spec = ours, choose_spec(task, training, n_features=ours.n_features)
@@ -259,6 +253,3 @@ class Stepped:
             right, tried, _ = client.test_metrics()
             found.append(right / tried)
         return sum(found) / len(found)
-
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0

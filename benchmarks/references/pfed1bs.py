@@ -22,12 +22,12 @@ from torch import nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live, sketch
-from references import Batch, Vector, count_right, flatten, make_plain
+from references import Batch, Reference, Theirs, Vector, count_right, flatten, make_plain
 
 SEED = 42  # of its rows
 
 
-class PFed1BS:
+class PFed1BS(Reference):
     name, mark, model = "pFed1BS", "FLAlgorithms/users/userFedOnebitReg.py", "mlp"
     methods = ("pfed1bs",)
 
@@ -37,9 +37,6 @@ class PFed1BS:
     def settings(self, method: str) -> list[str]:
         return ["method.training.steps=0"]
 
-    def is_tested(self, method: str) -> bool:
-        return True
-
     def has_masks(self, method: str) -> bool:
         return True
 
@@ -47,7 +44,7 @@ class PFed1BS:
         return Stepped(ours, task, parts)
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.parts, training = parts, ours.training
         self.spec = choose_spec(task, training)

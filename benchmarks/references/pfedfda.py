@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import count_head_inputs, gaussians, layout, live
-from references import Batch, Epochs, Split, Vector, flatten_split, make_plain
+from references import Batch, Epochs, Reference, Split, Theirs, Vector, flatten_split, make_plain
 
 # its own; at our rate of 0.05 rounding grows a hundredfold in a round
 TRAINING = {"rate": 0.01, "momentum": 0.5, "decay": 5e-4}
@@ -36,7 +36,7 @@ EVERYWHERE = 1e-4  # added to each entry of a covariance
 Halves = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-class PFedFDA:
+class PFedFDA(Reference):
     name, mark, model = "pFedFDA", "clients/client_fedfda.py", "cnn-small"
     methods = ("pfedfda",)
 
@@ -58,12 +58,6 @@ class PFedFDA:
 
     def settings(self, method: str) -> list[str]:
         return [f"method.training.{key}={value}" for key, value in TRAINING.items()]
-
-    def is_tested(self, method: str) -> bool:
-        return True
-
-    def has_masks(self, method: str) -> bool:
-        return False
 
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(self.clients, self.servers, ours, task, parts)
@@ -116,7 +110,7 @@ class Telling(Split):
         return (features, logits) if return_feat else logits
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, clients: Any, servers: Any, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         training = ours.training
         self.spec = choose_spec(task, training)
@@ -180,9 +174,6 @@ class Stepped:
 
     def accuracy(self) -> float:
         return float(self.server.evaluate_personalized()[0]) / 100
-
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0
 
 
 def make_client(clients: Any, stepped: Stepped) -> Any:

@@ -10,7 +10,6 @@ import copy
 import importlib
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -21,10 +20,10 @@ from torch import nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
-from references import Batch, Epochs, Vector, count_right, flatten, make_plain
+from references import Batch, Epochs, Reference, Theirs, Vector, count_right, flatten, make_plain
 
 
-class PFedSD:
+class PFedSD(Reference):
     name, mark, model = "pFedSD", "pcode/workers/worker_pFedSD.py", "cnn-small"
     methods = ("pfedsd",)
 
@@ -49,12 +48,6 @@ class PFedSD:
     def settings(self, method: str) -> list[str]:
         return ["method.training.rate=0.01", "method.training.momentum=0.9", "method.training.decay=0.00001"]
 
-    def is_tested(self, method: str) -> bool:
-        return True
-
-    def has_masks(self, method: str) -> bool:
-        return False
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(ours, task, parts)
 
@@ -70,7 +63,7 @@ class Unheard:
         return False
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         self.parts, training = parts, ours.training
         self.spec = choose_spec(task, training)
@@ -121,9 +114,6 @@ class Stepped:
         master.conf, master.master_model, master.local_models = self.conf, network, {}
         return master
 
-    def adapt_ours(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         worker, trained = self.worker, self.master.local_models
         for client, n_batches in enumerate(self.n_batches):
@@ -149,6 +139,3 @@ class Stepped:
             count_right(networks[client], as_tensor(test.x), test.y) for client, (_, _, test) in enumerate(self.parts)
         ]
         return sum(found) / len(found)
-
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0

@@ -7,7 +7,6 @@ import importlib
 import sys
 import types
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch import nn
 
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
-from references import Batch, Epochs, Split, Vector, count_right, flatten_split, make_plain
+from references import Batch, Epochs, Reference, Split, Theirs, Vector, count_right, flatten_split, make_plain
 
 METHODS = {  # ours -> module of its client, class, what travels
     "fedavg": ("clientavg", "clientAVG", ""),
@@ -35,7 +34,7 @@ PFEDME: dict[str, Any] = {
 }  # the last is its optimiser's mu
 
 
-class PFLlib:
+class PFLlib(Reference):
     name, mark, model = "PFLlib", "system/flcore/clients/clientavg.py", "cnn-small"
     methods = tuple(METHODS)
 
@@ -59,14 +58,11 @@ class PFLlib:
             "pfedme",
         )  # one tunes once, at the end; the other's own networks are overwritten
 
-    def has_masks(self, method: str) -> bool:
-        return False
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(method, ours, task, parts)
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         module, name, self.part = METHODS[method]
         self.method, self.parts, training = method, parts, ours.training
@@ -105,9 +101,6 @@ class Stepped:
     def choose(self, model: nn.Module) -> Any:
         return getattr(model, self.part) if self.part else model
 
-    def adapt_ours(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         for k, client in enumerate(self.clients):
             client.set_parameters(self.server.global_model)
@@ -144,6 +137,3 @@ class Stepped:
                 model = self.server.global_model
             found.append(count_right(model, live(self.spec).as_tensor(test.x), test.y))
         return sum(found) / len(found)
-
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0

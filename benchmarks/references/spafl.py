@@ -22,12 +22,12 @@ from laconic.algorithms.networks import spafl
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
 from laconic.networks.thresholds import find_kept, list_layers
-from references import Batch, Epochs, Vector, bare_package, flatten, make_plain, noting_own
+from references import Batch, Epochs, Reference, Theirs, Vector, bare_package, flatten, make_plain, noting_own
 
 PUSH = 0.03  # so that two fifths of the rows are cut out within three rounds
 
 
-class SpaFL:
+class SpaFL(Reference):
     name, mark, model = "SpaFL", "main/cifar10/model/binarization.py", "cnn-small"
     methods = ("spafl",)
 
@@ -38,9 +38,6 @@ class SpaFL:
     def settings(self, method: str) -> list[str]:
         return [f"method.push={PUSH}"]
 
-    def is_tested(self, method: str) -> bool:
-        return True
-
     def has_masks(self, method: str) -> bool:
         return True
 
@@ -48,7 +45,7 @@ class SpaFL:
         return Stepped(ours, task, parts)
 
 
-class Stepped:
+class Stepped(Theirs):
     def __init__(self, ours: Any, task: Any, parts: Sequence[Any]) -> None:
         training = ours.training
         self.spec, self.everyone = choose_spec(task, training), range(len(parts))
