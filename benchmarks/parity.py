@@ -96,7 +96,7 @@ def compare(reference: Reference, method: str, rounds: int, data: str) -> dict[s
     parts = [prepared.source.at(client, 0) for client in range(CLIENTS)]
     owners = {id(train.y): client for client, (train, _, _) in enumerate(parts)}
     theirs = reference.start(method, config.method, prepared.task, parts)
-    weights, masks, accuracies = 0.0, 0.0, []
+    weights, masks, accuracies = 0.0, [], []
     with (
         theirs.adapt_ours(),
         noted_batches(owners) as (batches, starts),
@@ -108,7 +108,7 @@ def compare(reference: Reference, method: str, rounds: int, data: str) -> dict[s
             played = ours.play(number, is_evaluated=reference.is_tested(method))
             weights = max(weights, theirs.play(number, batches, starts))
             weights = max(weights, *starmap(relative, zip(theirs.vectors(), read_vectors(ours, method), strict=True)))
-            masks = max(masks, theirs.mask_difference(ours.server, states_of(ours)))
+            masks.append(theirs.mask_difference(ours.server, states_of(ours)))
             if played.scores:
                 accuracies.append((100 * theirs.accuracy(), 100 * (average_accuracy(played.scores) or 0)))
     gap = max(accuracies, key=lambda pair: abs(pair[0] - pair[1]), default=None)
@@ -117,7 +117,7 @@ def compare(reference: Reference, method: str, rounds: int, data: str) -> dict[s
         "method": method,
         "rounds": rounds,
         "weights": weights,
-        "masks": masks if reference.has_masks(method) else None,
+        "masks": max((share for share in masks if share is not None), default=None),
         "accuracy_theirs": None if gap is None else gap[0],
         "accuracy_ours": None if gap is None else gap[1],
     }

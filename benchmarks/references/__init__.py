@@ -41,8 +41,9 @@ class Theirs(ABC):
     @abstractmethod
     def accuracy(self) -> float: ...
 
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        return 0.0
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float | None:
+        """The share of entries that differ; None: the method has no masks."""
+        return None
 
 
 class Reference(ABC):
@@ -62,9 +63,6 @@ class Reference(ABC):
 
     def is_tested(self, method: str) -> bool:
         return True
-
-    def has_masks(self, method: str) -> bool:
-        return False
 
 
 def find_reference(path: Path) -> Reference:
@@ -129,21 +127,6 @@ def bare_package(name: str, folder: Path) -> types.ModuleType:
     package.__path__ = [str(folder)]
     sys.modules[name] = package
     return package
-
-
-@contextmanager
-def noting_own(method: types.ModuleType) -> Iterator[None]:
-    """Batches that a method of ours pushes back itself are noted too, as those are that fit does."""
-    before = method.push_back
-
-    def noted(*given: Any) -> float:
-        return sgd.push_back(*given)  # whatever stands there by then
-
-    method.push_back = noted  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        method.push_back = before  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- weights, ours and theirs

@@ -66,9 +66,6 @@ class BiFL(Reference):
     def settings(self, method: str) -> list[str]:
         return ["method.drop_every=1"]
 
-    def has_masks(self, method: str) -> bool:
-        return method != "bifl-full"
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(method, ours, task, parts)
 
@@ -155,10 +152,10 @@ class Stepped(Theirs):
             )
         )
 
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float | None:
         """Of numbers of votes."""
         if self.method == "bifl-full":
-            return 0.0
+            return None
         n = len(self.parts)
         votes = np.rint((flatten(self.server.model, layout(self.spec)) + 1) * n / 2)
         return float(np.mean(votes != server.n_plus))

@@ -25,7 +25,7 @@ from laconic.algorithms.networks import dispfl
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
 from laconic.networks.vector import view
-from references import Batch, Epochs, Reference, Theirs, Vector, make_plain, noting_own
+from references import Batch, Epochs, Reference, Theirs, Vector, late_push_back, make_plain
 
 SETTINGS = (
     "n_neighbours=2",  # of five others
@@ -47,9 +47,6 @@ class DisPFL(Reference):
 
     def settings(self, method: str) -> list[str]:
         return [f"method.{setting}" for setting in SETTINGS]
-
-    def has_masks(self, method: str) -> bool:
-        return True
 
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(ours, task, parts)
@@ -112,7 +109,7 @@ class Stepped(Theirs):
 
         dispfl.DisPFL.start_client, dispfl.seat = noting_mask, noting_seats  # type: ignore[method-assign]
         try:
-            with noting_own(dispfl):
+            with late_push_back(dispfl):
                 yield
         finally:
             dispfl.DisPFL.start_client, dispfl.seat = start_client, seat  # type: ignore[method-assign]

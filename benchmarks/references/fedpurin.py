@@ -62,9 +62,6 @@ class FedPURIN(Reference):
         }
         return ["method.training.momentum=0.9", *own[method]]
 
-    def has_masks(self, method: str) -> bool:
-        return method not in SHARED
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(method, ours, task, parts)
 
@@ -211,6 +208,7 @@ class Stepped(Theirs):
     def accuracy(self) -> float:
         return float(np.mean(self.right))
 
-    def mask_difference(self, server: Any, states: Sequence[Any]) -> float:
-        ours = [state.critical for state in states] if self.masks else []
-        return max((float(np.mean(a != b)) for a, b in zip(self.masks, ours, strict=True)), default=0.0)
+    def mask_difference(self, server: Any, states: Sequence[Any]) -> float | None:
+        if not self.masks:
+            return None
+        return max(float(np.mean(mine != state.critical)) for mine, state in zip(self.masks, states, strict=True))

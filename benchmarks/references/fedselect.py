@@ -47,9 +47,6 @@ class FedSelect(Reference):
     def settings(self, method: str) -> list[str]:
         return [f"method.every={EVERY}"]
 
-    def has_masks(self, method: str) -> bool:
-        return True
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(self.loop, ours, task, parts)
 

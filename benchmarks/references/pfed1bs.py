@@ -37,9 +37,6 @@ class PFed1BS(Reference):
     def settings(self, method: str) -> list[str]:
         return ["method.training.steps=0"]
 
-    def has_masks(self, method: str) -> bool:
-        return True
-
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(ours, task, parts)
 

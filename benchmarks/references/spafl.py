@@ -22,7 +22,7 @@ from laconic.algorithms.networks import spafl
 from laconic.algorithms.networks.settings import choose_spec
 from laconic.networks import layout, live
 from laconic.networks.thresholds import find_kept, list_layers
-from references import Batch, Epochs, Reference, Theirs, Vector, bare_package, flatten, make_plain, noting_own
+from references import Batch, Epochs, Reference, Theirs, Vector, bare_package, flatten, late_push_back, make_plain
 
 PUSH = 0.03  # so that two fifths of the rows are cut out within three rounds
 
@@ -37,9 +37,6 @@ class SpaFL(Reference):
 
     def settings(self, method: str) -> list[str]:
         return [f"method.push={PUSH}"]
-
-    def has_masks(self, method: str) -> bool:
-        return True
 
     def start(self, method: str, ours: Any, task: Any, parts: Sequence[Any]) -> Stepped:
         return Stepped(ours, task, parts)
@@ -86,7 +83,7 @@ class Stepped(Theirs):
         return module
 
     def adapt_ours(self) -> AbstractContextManager[None]:
-        return noting_own(spafl)
+        return late_push_back(spafl)
 
     def play(self, round: int, batches: dict[int, list[Batch]], starts: dict[int, Vector]) -> float:
         self.server.broadcast(self.clients, self.everyone)

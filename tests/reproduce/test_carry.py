@@ -29,11 +29,13 @@ LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 
 def ask(tmp_path: Path, *arguments: str) -> tuple[int, str, str]:
     """The command line's exit code, stdout and stderr."""
-    fixed = ["--out", str(tmp_path / "runs"), "--scoreboard", str(tmp_path / "board.json"), "--quiet"]
-    done = subprocess.run(
-        [*LACONIC, "reproduce", *arguments, *fixed], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    done = subprocess.run(spell(tmp_path, *arguments), capture_output=True, text=True, cwd=tmp_path, check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+def spell(tmp_path: Path, *arguments: str) -> list[str]:
+    fixed = ["--out", str(tmp_path / "runs"), "--scoreboard", str(tmp_path / "board.json"), "--quiet"]
+    return [*LACONIC, "reproduce", *arguments, *fixed]
 
 
 def reproduce(tmp_path: Path, row: str, n_seeds: int = 1, workers: int = 1, *, resume: bool = False) -> list[str]:
@@ -162,8 +164,7 @@ def test_a_run_that_was_begun_goes_on_only_when_asked(tmp_path: Path) -> None:
 
 def test_who_stops_the_command_is_told_to_go_on_with_it(tmp_path: Path) -> None:
     """A run that went on by itself would not be entered."""
-    fixed = ["--out", str(tmp_path / "runs"), "--scoreboard", str(tmp_path / "board.json"), "--quiet"]
-    command = [*LACONIC, "reproduce", ROW, "--scale", "tiny", "--seeds", "200", *fixed]
+    command = spell(tmp_path, ROW, "--scale", "tiny", "--seeds", "200")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not [*tmp_path.rglob("DONE.json")] and process.poll() is None:
             sleep(0.05)

@@ -153,6 +153,7 @@ def draw_examples(dataset: Dataset, n_train: int) -> Dataset:
 def _draw_share(labels: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Places, in order; a class keeps one example at least."""
     places = (np.flatnonzero(labels == label) for label in np.unique(labels))
+    # rounded first: a product that should be whole may lie a hair above it
     drawn = [rng.choice(each, ceil(round(share * len(each), 6)), replace=False) for each in places]
     return np.sort(np.concatenate(drawn))
 

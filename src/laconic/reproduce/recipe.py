@@ -36,14 +36,14 @@ class Recipe:
     @property
     def rounds(self) -> int:
         """The paper's."""
-        return int(self.find("rounds="))
+        return int(self.setting("rounds"))
 
     @property
     def data(self) -> str:
-        return self.find("data.name=").partition("@")[0]
+        return self.setting("data.name").partition("@")[0]
 
-    def find(self, key: str) -> str:
-        return next(each.removeprefix(key) for each in self.settings if each.startswith(key))
+    def setting(self, key: str) -> str:
+        return next(value for each in self.settings for name, _, value in [each.partition("=")] if name == key)
 
     def hours_at(self, scale: Scale) -> float:
         return {"tiny": 0.01, "small": self.small_hours, "paper": self.core_hours}[scale]
