@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -350,32 +349,28 @@ def reproduce(
         from laconic.reproduce.published import select
         from laconic.reproduce.scoreboard import find_file
 
-        file, figures, is_whole = scoreboard or find_file(), select(what), True
+        file, figures, left_out = scoreboard or find_file(), select(what), list[str]()
         if not is_list:
             if not what:
                 raise typer.BadParameter("say what: PAPER, PAPER:TABLE or PAPER:TABLE:ROW; --list shows what there is")
-            from laconic.reproduce.carry import reproduce
+            from laconic.reproduce.carry import carry_out, check_free, leave_out, plan_series
             from laconic.runs.run import Interrupted
             from laconic.signals import find_number
 
+            planned = plan_series(figures, chosen, range(seeds), out, workers)
+            if not resume:
+                check_free(planned)
             try:
-                is_whole = reproduce(
-                    figures,
-                    chosen,
-                    range(seeds),
-                    out,
-                    file,
-                    resume=resume,
-                    workers=workers,
-                    quiet=quiet,
-                    download=download,
-                    say=partial(typer.echo, err=True),
-                )
+                due, left_out = leave_out(planned, download=download)  # before hours are spent on the rest
+                for line in left_out:
+                    typer.echo(line, err=True)
+                for series in due:
+                    carry_out(series, file, quiet=quiet)
             except (Interrupted, KeyboardInterrupt) as stop:  # a run that went on by itself would not be entered
                 number = stop.number if isinstance(stop, Interrupted) else find_number(stop)
                 end(128 + number, "stopped, with all finished rounds safe.  Go on with the same command and --resume")
         show_rows(figures, file, as_json=as_json)
-        if not is_whole:
+        if left_out:
             raise typer.Exit(1)
 
 

@@ -11,13 +11,12 @@ from time import sleep
 import numpy as np
 import pytest
 
-from laconic.reproduce import carry
+from laconic.reproduce.carry import carry_out, check_free, leave_out, plan_series
 from laconic.reproduce.page import refresh, tell_verdict
 from laconic.reproduce.published import select
 from laconic.reproduce.scoreboard import KEYS, Measured, enter, list_rows, read_measured
 from laconic.reproduce.verdicts import VERDICTS
 from laconic.runs.config import Config
-from laconic.runs.plan import Plan
 from laconic.runs.typed_toml import ConfigError
 
 ROW = "cs-pfedtm:9:personalisation-only/cifar10/0.1"
@@ -40,8 +39,12 @@ def spell(tmp_path: Path, *arguments: str) -> list[str]:
 
 def reproduce(tmp_path: Path, row: str, n_seeds: int = 1, workers: int = 1, *, resume: bool = False) -> list[str]:
     """Names of what is on the board after a tiny run."""
-    board, seeds = tmp_path / "board.json", range(n_seeds)
-    carry.reproduce(select(row), "tiny", seeds, tmp_path / "runs", board, resume=resume, workers=workers, quiet=True)
+    board = tmp_path / "board.json"
+    planned = plan_series(select(row), "tiny", range(n_seeds), tmp_path / "runs", workers)
+    if not resume:
+        check_free(planned)
+    for series in planned:
+        carry_out(series, board, quiet=True)
     return [*read_measured(board)]
 
 
@@ -100,20 +103,15 @@ def test_a_run_is_entered_for_every_table_that_it_serves(tmp_path: Path) -> None
 
 
 # ---------------------------------------------------------------- data that are not there
-def plan_small(*rows: str, out: Path) -> tuple[carry.Planned, dict[str, Plan]]:
-    planned = carry.plan_figures([figure for row in rows for figure in select(row)])
-    return planned, {run: carry.plan_seeds(each[0][1], "small", [0], out, 1) for run, each in planned.items()}
-
-
 def test_rows_whose_data_are_not_there_are_left_out_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LACONIC_DATA", str(tmp_path))
     x, y = np.zeros((20, 28, 28), np.uint8), np.arange(20) % 10
     np.savez(tmp_path / "mnist.npz", x_train=x, y_train=y, x_test=x, y_test=y)
-    planned, plans = plan_small("fedtm:III:fedtm/mnist/1", "fedtm:III:fedtm/fashion_mnist/1", out=tmp_path / "runs")
-    (told,) = carry.leave_out(planned, plans, download=False)
-    assert [*planned] == ["fedtm/fedtm-mnist-1"]
+    figures = [*select("fedtm:III:fedtm/mnist/1"), *select("fedtm:III:fedtm/fashion_mnist/1")]
+    (due,), (told,) = leave_out(plan_series(figures, "small", [0], tmp_path / "runs", 1), download=False)
+    assert due.data.name == "mnist"
     assert told.startswith("left out (1 row): ")
     assert "fashion_mnist is not in" in told
     assert "--download" in told
@@ -132,11 +130,10 @@ def test_without_any_data_the_command_ends_and_says_how_to_get_them(
 
 def test_runs_that_have_ended_are_entered_without_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reproduce(tmp_path, ROW)
-    planned = carry.plan_figures(select(ROW))
-    plans = {run: carry.plan_seeds(rows[0][1], "tiny", [0], tmp_path / "runs", 1) for run, rows in planned.items()}
-    lost = {run: {folder: on(config, "svhn") for folder, config in plan.items()} for run, plan in plans.items()}
+    (series,) = plan_series(select(ROW), "tiny", [0], tmp_path / "runs", 1)
+    lost = replace(series, plan={folder: on(config, "svhn") for folder, config in series.plan.items()})
     monkeypatch.setenv("LACONIC_DATA", str(tmp_path))
-    assert carry.leave_out(planned, lost, download=False) == []
+    assert leave_out([lost], download=False) == ([lost], [])
 
 
 def on(config: Config, data: str) -> Config:
