@@ -208,6 +208,24 @@ def test_numbers_that_others_tell_cost_little_more_than_their_rounding():
     assert size(OneFloats(np.repeat(GAUSS, 8))) < 1.2 * size(numbers)
 
 
+@pytest.mark.parametrize("moved", [0.01, 3.0])
+@pytest.mark.parametrize("is_stretched", [False, True])
+def test_of_many_floats_one_model_is_tried_and_costs_no_more_than_the_best_of_all(moved, is_stretched):
+    rng = np.random.default_rng(3)
+    held = rng.normal(size=10_000).astype("f4")
+    numbers = (
+        stretch(rng.normal(size=5_000).astype("f4"))
+        if is_stretched
+        else held + rng.normal(0, moved, 10_000).astype("f4")
+    )
+    methods = floats.list_methods(numbers, held, 1)
+    assert sum("planes" not in floats.NAMES[method] for method in methods) == 1
+    every = [*floats.list_methods(numbers[: floats.MAX_TRIED], held[: floats.MAX_TRIED], 1)]
+    shortest = min(len(floats.write(method, numbers, held, 1, numbers.nbytes)) for method in every)
+    assert len(floats.encode(numbers, held)[1]) <= 1.001 * shortest
+    assert decode(OneFloats, encode(OneFloats(numbers), OneFloats(held)), OneFloats(held)) == OneFloats(numbers)
+
+
 @given(hnp.arrays("f4", 2, elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
 def test_a_line_goes_on_to_the_nearest_single(pair):
     """By integers alone, and within one of what doubles round to."""

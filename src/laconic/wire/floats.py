@@ -4,7 +4,7 @@ That of singles looks for numbers that follow from those before them; the others
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,31 +20,63 @@ PLANES_ON_BASE, MODEL_ON_BASE, LINES_ON_BASE = (ints.ON_BASE + method for method
 NAMES = {method: ints.NAMES[method] for method in (PLAIN, PLANES, MODEL, PLANES_ON_BASE, MODEL_ON_BASE)}
 NAMES |= {LINES: "lines", LINES_ON_BASE: "lines on base"}
 MAX_MODELLED = 1 << 15  # beyond it the model takes longer than its few percent are worth
+MAX_TRIED = 1 << 12  # numbers for which every model is tried; of more, stretches tell which is to be
+N_STRETCHES, STRETCH = 8, 256
 MAX_SAMPLED = 1 << 14  # numbers that tell which form of many is shorter
 
 
 def encode(array: NDArray[np.floating[Any]], base: NDArray[np.floating[Any]] | None) -> tuple[int, bytes]:
+    """The shortest form found, and which."""
     best = (PLAIN, array.tobytes())
-    if array.size == 0:
-        return best
-    n_columns = array.shape[-1] if array.ndim else 1
     if array.size > MAX_MODELLED:
         return encode_many(best, array, base)
-    best = shorter(best, PLANES, planes.squeeze(rotate(array)))
-    ordered = order(array)
-    best = shorter(best, MODEL, ints.write_model(ordered.astype(np.int64), None, n_columns, len(best[1])))
-    if array.itemsize == 4:
-        best = shorter(best, LINES, write_lines(array, None, len(best[1])))
-    if base is not None:
-        start = order(base)
-        steps = ordered - start
-        best = shorter(best, PLANES_ON_BASE, planes.squeeze(find_steps(array, base)))
-        hints = ints.bit_lengths(start.astype(np.int64))
-        code = ints.write_model(steps.astype(np.int64), hints, n_columns, len(best[1]))
-        best = shorter(best, MODEL_ON_BASE, code)
-        if array.itemsize == 4:
-            best = shorter(best, LINES_ON_BASE, write_lines(array, base, len(best[1])))
+    flat, held = array.ravel(), None if base is None else base.ravel()
+    n_columns = array.shape[-1] if array.ndim else 1
+    for method in list_methods(flat, held, n_columns):
+        best = shorter(best, method, write(method, flat, held, n_columns, len(best[1])))
     return best
+
+
+def list_methods(
+    flat: NDArray[np.floating[Any]], held: NDArray[np.floating[Any]] | None, n_columns: int
+) -> Iterable[int]:
+    """What to try: of many numbers, only that model which is shortest for some of them, since models take long."""
+    if not flat.size:
+        return ()
+    models = (MODEL, LINES) if flat.itemsize == 4 else (MODEL,)
+    alone = (PLANES, *models)
+    every = alone if held is None else (*alone, *(ints.ON_BASE + method for method in alone))
+    if flat.size <= MAX_TRIED:
+        return every
+    some, start = sample(flat), None if held is None else sample(held)
+    by_planes = (PLANES, PLANES_ON_BASE)
+    tried = [method for method in every if method not in by_planes]
+    chosen = min(tried, key=lambda method: len(write(method, some, start, n_columns, some.nbytes)))
+    return *(method for method in every if method in by_planes), chosen
+
+
+def sample(flat: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Stretches from all over, since models go by what stood just before; layers differ."""
+    starts = np.arange(N_STRETCHES) * (flat.size // N_STRETCHES)
+    some: NDArray[np.floating[Any]] = flat[(starts[:, None] + np.arange(STRETCH)).ravel()]
+    return some
+
+
+def write(
+    method: int, flat: NDArray[np.floating[Any]], held: NDArray[np.floating[Any]] | None, n_columns: int, limit: int
+) -> bytes:
+    """The numbers in this form, or `limit` bytes or more of nothing where a model's would be longer."""
+    start = held if method >= ints.ON_BASE else None
+    if method == PLANES:
+        return planes.squeeze(rotate(flat))
+    if method in (LINES, LINES_ON_BASE):
+        return write_lines(flat, start, limit)
+    if start is None:
+        return ints.write_model(order(flat).astype(np.int64), None, n_columns, limit)
+    if method == PLANES_ON_BASE:
+        return planes.squeeze(find_steps(flat, start))
+    steps, hints = order(flat) - order(start), ints.bit_lengths(order(start).astype(np.int64))
+    return ints.write_model(steps.astype(np.int64), hints, n_columns, limit)
 
 
 def encode_many(
