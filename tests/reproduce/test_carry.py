@@ -11,6 +11,7 @@ from time import sleep
 import numpy as np
 import pytest
 
+from laconic.files import lock
 from laconic.reproduce.carry import carry_out, check_free, leave_out, plan_series
 from laconic.reproduce.page import refresh, tell_verdict
 from laconic.reproduce.published import select
@@ -170,6 +171,27 @@ def test_who_stops_the_command_is_told_to_go_on_with_it(tmp_path: Path) -> None:
     assert process.returncode == 128 + SIGINT
     assert "Go on with the same command and --resume" in error
     assert reproduce(tmp_path, ROW, resume=True) == [ROW]
+
+
+def test_two_commands_side_by_side_enter_all_they_find(tmp_path: Path) -> None:
+    """Each waits while another has the board, so that none writes over what came in meanwhile."""
+    rows = [f"cs-pfedtm:10:cs-pfedtm/cifar10/{alpha}/tau=0.05" for alpha in ("0.1", "0.05", "0.01", "0.005")]
+    commands = [spell(tmp_path, row, "--scale", "tiny", "--seeds", "2", "--workers", "1") for row in rows]
+    side_by_side = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+    assert [process.wait(timeout=300) for process in side_by_side] == [0] * len(rows)
+    assert sorted(read_measured(tmp_path / "board.json")) == sorted(rows)
+
+
+def test_what_is_found_is_entered_after_another_command_has_let_go_of_the_board(tmp_path: Path) -> None:
+    reproduce(tmp_path, ROW)
+    (tmp_path / "board.json").unlink()
+    again = spell(tmp_path, ROW, "--scale", "tiny", "--workers", "1")
+    with lock(tmp_path / "runs"):
+        process = subprocess.Popen(again, stdout=subprocess.DEVNULL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+        assert not (tmp_path / "board.json").exists()
+    assert (process.wait(timeout=60), [*read_measured(tmp_path / "board.json")]) == (0, [ROW])
 
 
 def test_without_a_row_nothing_is_run(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from laconic.files import lock
 from laconic.records import Environment, Summary, read
 from laconic.reproduce.measures import mean_bytes, read_figure
 from laconic.reproduce.page import refresh
@@ -24,6 +25,8 @@ from laconic.runs.typed_toml import ConfigError
 if TYPE_CHECKING:
     from laconic.runs.plan import Plan
 
+ENTERING_SECONDS = 60.0  # that another command may take to enter what it found
+
 
 @dataclass(frozen=True)
 class Series:
@@ -32,6 +35,7 @@ class Series:
     rows: tuple[tuple[Figure, Recipe], ...]
     scale: Scale
     plan: Plan
+    out: Path  # where all runs lie
 
     @property
     def data(self) -> DataSettings:
@@ -46,7 +50,7 @@ def plan_series(figures: Sequence[Figure], scale: Scale, seeds: Sequence[int], o
     """What these figures need; runs are entered for all the rows that they serve, asked for or not."""
     every = group_by_runs(read_figures())
     return [
-        Series(tuple(every[run]), scale, plan_seeds(every[run][0][1], scale, seeds, out, workers))
+        Series(tuple(every[run]), scale, plan_seeds(every[run][0][1], scale, seeds, out, workers), out)
         for run in group_by_runs(figures)
     ]
 
@@ -102,11 +106,13 @@ def carry_out(series: Series, scoreboard: Path, *, quiet: bool) -> None:
     for folder, config in series.plan.items():
         with make_display(folder, quiet=quiet) as display:
             go_on(as_begun(config, folder), folder, display)
-    measured = read_measured(scoreboard)
-    for figure, recipe in series.rows:
-        enter(measured, figure, measure(recipe, series))
-    write(scoreboard, measured)
-    refresh(scoreboard.with_suffix(".md"), [asdict(row) for row in list_rows(read_figures(), measured)])
+    found = [(figure, measure(recipe, series)) for figure, recipe in series.rows]
+    with lock(series.out, ENTERING_SECONDS):  # others may run beside, and enter theirs
+        measured = read_measured(scoreboard)
+        for figure, each in found:
+            enter(measured, figure, each)
+        write(scoreboard, measured)
+        refresh(scoreboard.with_suffix(".md"), [asdict(row) for row in list_rows(read_figures(), measured)])
 
 
 def measure(recipe: Recipe, series: Series) -> Measured:
