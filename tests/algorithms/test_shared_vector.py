@@ -126,6 +126,23 @@ def test_clients_may_be_tested_as_trained_which_needs_no_delivery(name: str) -> 
     assert [type(message) for message in down_and_up] == [Weights, Update]
 
 
+@pytest.mark.parametrize("name", ["eden", "fedbat", "obcsaa", "zsignfed"])
+def test_clients_whose_changes_are_coded_may_be_tested_as_trained_too(name: str) -> None:
+    training = replace(TRAINING, statistics="local")
+    as_averaged, as_trained = (load_method(name)(training=training, tested=each) for each in ("averaged", "trained"))
+    with open_fleet(as_averaged) as known, open_fleet(as_trained) as fleet:
+        for method, some in ((as_averaged, known), (as_trained, fleet)):
+            server = method.start_server(some.home.task, some)
+            method.run_round(server, some)
+            before = some.ledger.total(direction="down")
+            method.deliver(server, some)
+            assert (some.ledger.total(direction="down") == before) == (method is as_trained)
+        for client, other, mine in zip(fleet.states(), known.states(), CLIENTS, strict=True):
+            assert np.array_equal(as_trained.predict(client, mine.x), nn.classify(client.trained, mine.x))
+            assert not np.array_equal(client.trained.vector, client.shared)  # what it made of it, not what came
+            assert other.trained is None
+
+
 AVERAGING = ("fedavg", "fedper", "fedbn", "lg-fedavg", "fedrep", "fedbabu", "fedavg-ft", "ditto", "pfedme", "pfedsd")
 
 

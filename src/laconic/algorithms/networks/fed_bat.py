@@ -57,7 +57,7 @@ class FedBAT(CodedChange):
     def train(self, client: Client, weights: Weights, site: Site) -> BinaryChange:
         network = self.receive(client, weights)
         signs, sizes = self.learn_signs(network, site)
-        client.keep_personal(network, self.part(client.spec))
+        self.keep(client, network)
         return BinaryChange(signs, sizes, len(site.train.y))
 
     def learn_signs(self, network: Network, site: Site) -> tuple[NDArray[np.bool_], Vector]:

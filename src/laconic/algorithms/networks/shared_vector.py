@@ -121,11 +121,14 @@ class SharedVector(Algorithm):
         return client.compose(part)
 
     def find_change(self, client: Client, network: Network) -> Vector:
-        part = self.part(client.spec)
-        client.keep_personal(network, part)
+        self.keep(client, network)
+        return self.part(client.spec).take(network.vector) - client.shared
+
+    def keep(self, client: Client, network: Network) -> None:
+        """What of a trained network is the client's own, and what it is tested with."""
+        client.keep_personal(network, self.part(client.spec))
         if self.tested == "trained":
             client.trained = network
-        return part.take(network.vector) - client.shared
 
     def pack_change(self, change: Vector, spec: Spec) -> Packed:
         return nn.pack(change, self.part(spec).row_starts, self.training.up)
