@@ -87,6 +87,9 @@ def test_what_is_not_there_is_told_with_what_is(wanted: str, told: str) -> None:
         ("%", 77.15, 75.66, "near"),
         ("%", 77.15, 75.6, "missed"),
         ("MiB", 2.44, 2.3, "reached"),
+        ("MiB", 0.13, 0.1349, "reached"),  # which would be printed as 0.13
+        ("MiB", 0.13, 0.1351, "near"),
+        ("MB", 101.0, 101.6, "near"),
         ("MiB", 2.44, 2.5, "near"),
         ("MiB", 2.44, 2.6, "missed"),
         ("clauses", 13.0, 13.0, "reached"),

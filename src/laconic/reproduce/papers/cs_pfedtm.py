@@ -157,6 +157,6 @@ def train_machines(figure: Figure, what: str, data: str, alpha: str, more: str) 
         f"data.booleanize={RULES.get(data, 'thermometer:8')}",
     )
     tiny = (*TINY_MACHINES, *(["method.n_shared=2"] if method == "cs-pfedtm" and n_shared != "none" else []))
-    hours = 0.03 * epochs * (0.01 if measure == "n_shared" else 1)
+    hours = (0.03 if epochs == 1 else 0.04) * (0.01 if measure == "n_shared" else 1)
     small = () if measure == "n_shared" else SMALL
     return Recipe(f"cs-pfedtm/{run}", settings, small, tiny, measure, hours, hours / 5)

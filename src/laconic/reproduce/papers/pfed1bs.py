@@ -36,6 +36,6 @@ def find_way(figure: Figure) -> Way:
         settings += ["method.share=0.1", "method.pull=0.0005", "method.shrink=0.00001", "method.sharpness=10000.0"]
     measure = {"labels": "last", "less": f"less:{N_WEIGHTS}", "mebibytes": "mebibytes"}[kind]
     tiny = (*TINY_NETWORKS, "method.training.steps=2", "data.name=digits@label", "data.clients=5", "data.labels=2")
-    hours = 0.05 if data == "mnist" else 0.5
+    hours = 0.03 if data == "mnist" else 0.15
     run = f"pfed1bs/{method}-{data}"
     return Recipe(run, tuple(settings), ("rounds=20",), tiny, measure, hours, hours / 5)
