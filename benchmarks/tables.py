@@ -316,27 +316,33 @@ def pfed1bs(file: Any) -> Rows:
     """Means over seeds; less: than 32 bits of each weight both ways, by the paper's count."""
     published = {row["method"]: row for row in file["published"]}
     for method in SIGNS:
-        runs = [run for run in file["as_tested"] if run["run"].startswith(f"{method}-mnist/")]
-        cifar10 = [run["last"] for run in file["as_tested"] if run["run"].startswith(f"{method}-cifar10/")]
-        averaged = [run["last"] for run in file["as_averaged"] if run["run"].startswith(f"{method}-mnist/")]
-        mnist = f"{fmean(run['last'] for run in runs):.2f} ({fmean(run['p10'] for run in runs):.1f})"
+        runs, theirs = pick(file["as_tested"], f"{method}-mnist"), published.get(method, {})
+        cifar10, averaged = pick(file["as_tested"], f"{method}-cifar10"), pick(file["as_averaged"], f"{method}-mnist")
         sent = [fmean(run[key] for run in runs) for key in ("upload_bytes", "download_bytes")]
-        theirs = published.get(method, {})
         less, printed = NOTHING, number(theirs.get("less_than_fedavg"), 2, " %")
         if printed != NOTHING:
             counted = fmean(run["paper_upload_bytes"] + run["paper_download_bytes"] for run in runs)
-            less = f"{100 * (1 - counted / (file['fedavg_bits'] / 8)):.2f} %"
+            less = f"{100 * (1 - counted / file['fedavg_bytes']):.2f} %"
         yield [
             link(method),
-            mnist,
+            f"{mean_last(runs)} ({fmean(run['p10'] for run in runs):.1f})",
             number(theirs.get("mnist"), 2),
-            number(fmean(averaged), 2) if averaged else NOTHING,
-            number(fmean(cifar10), 2),
+            mean_last(averaged),
+            mean_last(cifar10),
             number(theirs.get("cifar10"), 2),
             f"{megabytes(sent[0])} + {megabytes(sent[1])} MB" if sent[0] else "0",
             less,
             printed,
         ]
+
+
+def pick(runs: list[Any], name: str) -> list[Any]:
+    """One for each seed."""
+    return [run for run in runs if run["run"].startswith(f"{name}/")]
+
+
+def mean_last(runs: list[Any]) -> str:
+    return f"{fmean(run['last'] for run in runs):.2f}" if runs else NOTHING
 
 
 @table("prototypes", "| options | by target % | by head % | bytes sent | paper's count | published %")

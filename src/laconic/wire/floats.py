@@ -48,14 +48,14 @@ def list_methods(
     every = alone if held is None else (*alone, *(ints.ON_BASE + method for method in alone))
     if flat.size <= MAX_TRIED:
         return every
-    some, start = sample(flat), None if held is None else sample(held)
+    some, start = take_stretches(flat), None if held is None else take_stretches(held)
     by_planes = (PLANES, PLANES_ON_BASE)
     tried = [method for method in every if method not in by_planes]
     chosen = min(tried, key=lambda method: len(write(method, some, start, n_columns, some.nbytes)))
     return *(method for method in every if method in by_planes), chosen
 
 
-def sample(flat: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+def take_stretches(flat: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Stretches from all over, since models go by what stood just before; layers differ."""
     starts = np.arange(N_STRETCHES) * (flat.size // N_STRETCHES)
     some: NDArray[np.floating[Any]] = flat[(starts[:, None] + np.arange(STRETCH)).ravel()]
@@ -75,7 +75,8 @@ def write(
         return ints.write_model(order(flat).astype(np.int64), None, n_columns, limit)
     if method == PLANES_ON_BASE:
         return planes.squeeze(find_steps(flat, start))
-    steps, hints = order(flat) - order(start), ints.bit_lengths(order(start).astype(np.int64))
+    known = order(start)
+    steps, hints = order(flat) - known, ints.bit_lengths(known.astype(np.int64))
     return ints.write_model(steps.astype(np.int64), hints, n_columns, limit)
 
 
