@@ -136,7 +136,7 @@ class Stepped(Theirs):
         if self.method == "fedkd":
             self.thin_out, self.maker_module.decomposition = find("clients.clientkd").decomposition, self.note_merged
         if self.method == "fedtgp":
-            server.server_learning_rate, server.batch_size = args.local_learning_rate, args.batch_size
+            server.server_learning_rate, server.batch_size = ours.server_rate, args.batch_size
             server.server_epochs, server.margin_threthold = ours.server_epochs, ours.margin
             server.CEloss = nn.CrossEntropyLoss()
             self.maker_module.DataLoader = self.next_epoch

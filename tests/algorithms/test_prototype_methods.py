@@ -2,6 +2,7 @@
 
 import json
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -88,6 +89,20 @@ def test_fedtgp_brings_sums_to_the_size_of_means_by_the_number_of_senders() -> N
     points, labels = tgp.weigh(masks, replies)
     assert labels.tolist() == [0, 0, 1]
     assert points[:, 0].tolist() == pytest.approx([2, 4, 5])  # 2/12 · 2 · 6, 2/12 · 2 · 12, 2/12 · 1 · 30
+
+
+def test_how_fast_clients_train_is_no_matter_of_how_fedtgps_server_learns_its_targets() -> None:
+    first = means([True, False, True, False], [[2] * 8, [-1] * 8])
+    second = means([False, True, True, False], [[1] * 8, [0] * 8])
+    learned = []
+    for rate in (0.01, 0.5):
+        tgp = FedTGP(training=replace(TRAINING, rate=rate), n_features=8, cps_dims=8)
+        with gather(tgp, [[0, 2], [1, 2]]) as federation:
+            federation.play(0, is_evaluated=False)
+            server = federation.server
+            targets, _ = tgp.merge(server, {0: first, 1: second}, np.random.default_rng(0))
+        learned.append(targets)
+    assert np.array_equal(*learned)
 
 
 def test_a_client_holds_to_targets_in_proportion_to_its_classes() -> None:

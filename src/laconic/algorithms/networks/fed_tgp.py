@@ -33,6 +33,7 @@ class FedTGP(Prototyping):
 
     margin: float = 100.0  # tau: never more than this between classes
     server_epochs: int = 100  # over what came, each round
+    server_rate: float = 0.01  # five times that can end with one and the same target for all classes
 
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         return Server(self.start_exchange(task), start_maker(task.n_classes, self.n_features, fleet.rng))
@@ -51,7 +52,7 @@ class FedTGP(Prototyping):
             margin=choose_margin(points, labels, self.margin),
             epochs=self.server_epochs,
             batch=self.training.batch,
-            rate=self.training.rate,
+            rate=self.server_rate,
         )
         return server.maker.make(), np.bincount(labels, minlength=len(masks)) > 0
 
