@@ -9,6 +9,7 @@ from laconic.reproduce.recipe import TINY_NETWORKS, Impossible, Recipe, Way
 
 KINDS = ("resnet8", "efficientnet", "shufflenetv2", "mobilenetv2")
 N_FEATURES = 500
+PULL = 0.1  # of the squared distance as the paper writes it; method.pull is of its mean over dimensions
 
 
 def find_way(figure: Figure) -> Way:
@@ -16,10 +17,11 @@ def find_way(figure: Figure) -> Way:
         return Impossible("a norm between two heat maps, of which the paper does not give the numbers")
     method, data, alpha, *more = figure.parts
     options = dict(part.partition("=")[::2] for part in (more[0].split("+") if more else []))
+    n_features = int(options.get("dims", N_FEATURES))
     settings = [
         f"method.name={method}",
         f"method.models={json.dumps(KINDS)}",
-        f"method.n_features={options.get('dims', N_FEATURES)}",
+        f"method.n_features={n_features}",
         "method.training.rate=0.01",
         "method.training.batch=32",
         "method.training.epochs=1",
@@ -42,10 +44,11 @@ def find_way(figure: Figure) -> Way:
         tiny.append("method.aux_model=resnet-small")
     if method in ("fedproto", "fedtgp"):
         settings += [
-            f"method.cps_dims={options.get('cps') or options.get('dims') or N_FEATURES}",
+            f"method.pull={PULL * n_features}",
+            f"method.cps_dims={options.get('cps', n_features)}",
             f"method.ppa={str('ppa' in options).lower()}",
             f"method.cpkd={str('cpkd' in options).lower()}",
         ]
-        tiny.append(f"method.cps_dims={10 if 'cps' in options else 20}")
+        tiny += [f"method.cps_dims={10 if 'cps' in options else 20}", "method.pull=2.0"]
     run = f"pbfl/{method}-{data}-{alpha}{'-' + more[0].replace('=', '') if more else ''}"
     return Recipe(run, tuple(settings), tuple(small), tuple(tiny), "best", 10.0, 0.1)
