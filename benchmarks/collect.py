@@ -2,7 +2,8 @@
 
 python benchmarks/collect.py RUN...              one for each folder, finished
 python benchmarks/collect.py --clients RUN...    likewise, with how many test examples each client got right
-python benchmarks/collect.py --best RUN...       likewise, in the round that was best, as some papers have it
+python benchmarks/collect.py --best RUN...       likewise, in the round that was best, as some papers have it; of what
+                                                clients note beside, the mean in the round that was best by it
 python benchmarks/collect.py --points RUN...     one for each round that was tested, with the bytes until then
 """
 
@@ -13,6 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 
@@ -23,8 +25,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def read_origin(folder: Path) -> dict[str, str]:
     env = json.loads((folder / "env.json").read_text("utf-8"))
     _, command, given = re.split(r" (run|reproduce) ", env["command"], maxsplit=1)
-    told = re.sub(r" --(workers \d+|resume|quiet)", "", given.partition(" --out")[0])
-    return {"commit": env["git"][:7], "command": told if command == "run" else f"laconic {command} {told}"}
+    told = re.sub(r" --(out \S+|workers \d+|set fleet\.workers=\d+|resume|quiet)", "", f" {given}")
+    return {"commit": env["git"][:7], "command": f"laconic {command}{told}"}
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -56,10 +58,20 @@ def describe(folder: Path) -> dict[str, Any]:
 def describe_clients(folder: Path, *, is_best: bool = False) -> dict[str, Any]:
     row = describe(folder)
     chosen = max(row["by_round"], key=row["by_round"].__getitem__) if is_best else row["last_round"]
-    clients = [client for client in read_lines(folder / "clients.jsonl") if client["round"] == int(chosen)]
+    every = read_lines(folder / "clients.jsonl")
+    clients = [client for client in every if client["round"] == int(chosen)]
     clients.sort(key=lambda client: client["client"])
     of_clients = {key: [client[key] for client in clients] for key in ("n_test", "n_correct")}
-    return row | ({"best_round": int(chosen)} if is_best else {}) | of_clients
+    best = {"best_round": int(chosen), "best_notes": find_best_notes(every)} if is_best else {}
+    return row | best | of_clients
+
+
+def find_best_notes(clients: list[dict[str, Any]]) -> dict[str, float]:
+    noted: dict[str, dict[int, list[float]]] = {}
+    for client in clients:
+        for name, value in client["notes"].items():
+            noted.setdefault(name, {}).setdefault(client["round"], []).append(value)
+    return {name: round(max(map(fmean, by_round.values())), 4) for name, by_round in noted.items()}
 
 
 def tell_settings(config: dict[str, Any]) -> str:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import headline
 from method_pages import FAMILIES, find_page, list_family
-from tables import DATA, NOTHING, Rows, number, table, tell_precision
+from tables import DATA, NOTHING, Rows, number, table, tell_options, tell_precision
 
 from laconic.algorithms import METHODS
+from laconic.reproduce.papers.pfed1bs import TESTED_AS_TRAINED
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
@@ -108,23 +109,37 @@ def read_whole_networks() -> Iterator[Measured]:
             last, p10 = 100 * run["accuracy_by_round"]["10"], 100 * run["accuracy_p10"]
             setting = "20 clients, α = 0.1, 10 rounds of ResNet-8"
             yield Measured(run["method"], "cifar10", setting, last, p10, *share(run, 20), "fedpurin.md")
+    for run in read("fedpurin.json")["sixty_rounds"]:
+        data = run["run"].removeprefix(f"{run['method']}-").partition("-")[0]
+        figures = (run["last"], run["p10"], *share(run, 20))
+        yield Measured(run["method"], data, "20 clients, α = 0.5, 60 rounds of ResNet-8", *figures, "fedpurin.md")
 
 
 def read_signs() -> Iterator[Measured]:
-    for run in read("pfed1bs.json")["table_2"]:
-        name, method = run["run"].split("-", 1)
-        data = {"fashion": "fashion_mnist"}.get(name, name)
-        setting, last = "20 clients with two labels each, 100 rounds of an MLP", run["by_round"]["100"]
-        yield Measured(method, data, setting, last, run["p10"], *share(run, 20), "pfed1bs.md")
+    file = read("pfed1bs.json")
+    for run in file["as_tested"]:
+        data = run["run"].partition("/")[0].rpartition("-")[2]
+        setting = f"20 clients with two labels each, 100 rounds of {'an MLP' if data == 'mnist' else 'a VGG8'}"
+        setting += ", tested as trained" if run["method"] in TESTED_AS_TRAINED else ""
+        yield Measured(run["method"], data, setting, run["last"], run["p10"], *share(run, 20), "pfed1bs.md")
 
 
 def read_prototypes() -> Iterator[Measured]:
-    for run in read("prototypes.json")["rows"]:
-        last = run.get("prototype", run.get("head"))["last"]
-        options = f", {run['options']}" if run["options"] else ""
-        setting = f"5,000 examples, 20 clients, α = 0.1, 15 rounds of four slim networks{options}"
-        sent, paper = (run[key] / 20 / 1000 for key in ("sent_bytes", "paper_bytes"))
-        yield Measured(run["method"], "cifar10", setting, last, None, sent, paper, "prototypes.md")
+    for run in read("prototypes.json")["sixty_rounds"]:
+        options = tell_options(run["run"])
+        setting = "10,000 examples, 20 clients, α = 0.1, 60 rounds of four slim networks"
+        setting += f", {options}" if options else ""
+        figures = (run["last"], run["p10"], *share(run, 20))
+        yield Measured(run["method"], "cifar10", setting, *figures, "prototypes.md")
+
+
+def read_speakers() -> Iterator[Measured]:
+    for run in read("natural.json")["runs"]:
+        if run["run"].startswith(f"t-{run['method']}-"):  # others are controls
+            setting = f"100 speakers, {run['last_round']} rounds"
+            yield Measured(
+                run["method"], "Speech Commands", setting, run["last"], run["p10"], *share(run, 100), "natural.md"
+            )
 
 
 def read_ruler() -> Iterator[Measured]:
@@ -146,6 +161,7 @@ SOURCES: tuple[Callable[[], Iterator[Measured]], ...] = (
     read_whole_networks,
     read_signs,
     read_prototypes,
+    read_speakers,
 )
 
 

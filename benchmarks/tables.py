@@ -288,12 +288,19 @@ def tell_lead(leader: Any, run: Any) -> list[str]:
     """The run's best accuracy, what the leader has more of it, and the run's uploads."""
     if run is None:
         return [NOTHING, NOTHING, NOTHING]
-    shares = [
-        [100 * right / n for right, n in zip(each["n_correct"], each["n_test"], strict=True)] for each in (leader, run)
-    ]
-    leads = [mine - theirs for mine, theirs in zip(*shares, strict=True)]
-    lead = NOTHING if run is leader else f"{signed(fmean(leads))} ± {stdev(leads) / len(leads) ** 0.5:.2f}"
-    return [f"{fmean(shares[1]):.2f}", lead, f"{run['upload_bytes'] / 1e9:.2f} GB"]
+    lead = NOTHING if run is leader else tell_gain(leader, run)
+    return [f"{fmean(list_shares(run)):.2f}", lead, f"{run['upload_bytes'] / 1e9:.2f} GB"]
+
+
+def tell_gain(run: Any, other: Any) -> str:
+    """What the run has more than the other at the same clients, each in its best round."""
+    gains = [mine - theirs for mine, theirs in zip(list_shares(run), list_shares(other), strict=True)]
+    return f"{signed(fmean(gains))} ± {stdev(gains) / len(gains) ** 0.5:.2f}"
+
+
+def list_shares(run: Any) -> list[float]:
+    """[client] percent"""
+    return [100 * right / n for right, n in zip(run["n_correct"], run["n_test"], strict=True)]
 
 
 @table("fedpurin.forty_rounds", "after round | 5 | 10 | 15 | 20 | 25 | 30 | 35 | 40 | published, best of 200")
@@ -345,12 +352,50 @@ def mean_last(runs: list[Any]) -> str:
     return f"{fmean(run['last'] for run in runs):.2f}" if runs else NOTHING
 
 
-@table("prototypes", "| options | by target % | by head % | bytes sent | paper's count | published %")
+@table(
+    "prototypes",
+    "| options | by target % | above plain by | above alone by | by head % | bytes sent | paper's count | published %",
+)
 def prototypes(file: Any) -> Rows:
-    for run in file["rows"]:
-        accuracy = [number(run.get(key, {}).get("best"), 1) for key in ("prototype", "head")]
-        size = [number(run["sent_bytes"]), number(run["paper_bytes"])]
-        yield [link(run["method"]), run["options"], *accuracy, *size, number(run["published"], 2)]
+    published = {(run["method"], run["options"]): run["published"] for run in file["rows"]}
+    for run, cells in tell_prototypes(file["sixty_rounds"]):
+        yield [*cells, number(published[run["method"], tell_options(run["run"])], 2)]
+
+
+@table(
+    "prototypes.one_kind",
+    "| options | by target % | above plain by | above alone by | by head % | bytes sent | paper's count",
+)
+def prototypes_of_one_kind(file: Any) -> Rows:
+    return (cells for _, cells in tell_prototypes(file["one_kind"]))
+
+
+def tell_prototypes(runs: list[Any]) -> Iterator[tuple[Any, list[str]]]:
+    """Means over clients, each in the round that was best by it."""
+    plain = {run["method"]: run for run in runs if not tell_options(run["run"])}
+    alone = plain["separate"]
+    for run in runs:
+        options, best = tell_options(run["run"]), fmean(list_shares(run))
+        by_head = 100 * run["best_notes"].get("head_accuracy", best / 100)
+        yield (
+            run,
+            [
+                link(run["method"]),
+                options,
+                number(best if "prototype_accuracy" in run["best_notes"] else None, 1),
+                tell_gain(run, plain[run["method"]]) if options else NOTHING,
+                tell_gain(run, alone) if run is not alone else NOTHING,
+                number(by_head, 1),
+                number(run["upload_bytes"] + run["download_bytes"]),
+                number(run["paper_upload_bytes"] + run["paper_download_bytes"]),
+            ],
+        )
+
+
+def tell_options(run: str) -> str:
+    """fedtgp-cifar10-0.1-cps50+ppa/seed-0: CPS 50, PPA"""
+    _, _, options = run.partition("/")[0].partition("-0.1")
+    return options.strip("-").upper().replace("CPS", "CPS ").replace("+", ", ")
 
 
 def list_jobs(file: Any, work: str) -> Iterator[tuple[list[str], dict[str, float]]]:
