@@ -105,6 +105,12 @@ def test_how_fast_clients_train_is_no_matter_of_how_fedtgps_server_learns_its_ta
     assert np.array_equal(*learned)
 
 
+@pytest.mark.parametrize(("setting", "least"), [("margin", 0), ("server_epochs", 1), ("server_rate", 0)])
+def test_a_setting_of_fedtgps_server_that_makes_no_sense_is_refused_by_name(setting: str, least: int) -> None:
+    with pytest.raises(ValueError, match=f"method.{setting} = -1 must be at least {least}"):
+        FedTGP(**{setting: -1})
+
+
 def test_a_client_holds_to_targets_in_proportion_to_its_classes() -> None:
     client = method().start_client(TASK, site([0]))
     client.receive(Targets(np.array([1, 1, 0, 0], np.bool_), np.zeros(16, np.float32), None, None, None))

@@ -17,6 +17,7 @@ from laconic.algorithm import ClientId, Fleet, Task
 from laconic.algorithms.networks import class_targets
 from laconic.algorithms.networks.class_targets import Means, gather_points
 from laconic.algorithms.networks.prototyping import Prototyping, count_examples
+from laconic.algorithms.settings import check_at_least
 from laconic.networks import Vector
 from laconic.networks.prototypes import Masks, TargetMaker, choose_margin, start_maker, train_maker
 
@@ -34,6 +35,10 @@ class FedTGP(Prototyping):
     margin: float = 100.0  # tau: never more than this between classes
     server_epochs: int = 100  # over what came, each round
     server_rate: float = 0.01  # five times that can end with one and the same target for all classes
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, margin=0, server_epochs=1, server_rate=0)
 
     def start_server(self, task: Task, fleet: Fleet) -> Server:
         return Server(self.start_exchange(task), start_maker(task.n_classes, self.n_features, fleet.rng))
