@@ -15,6 +15,8 @@ for folder in (Path(__file__).parent, Path(__file__).parent / "toys"):
     sys.path.insert(0, str(folder))  # worker processes get it too
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and by all we start too
+if sys.platform != "win32":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup likewise
 
 settings.register_profile("laconic", deadline=None, derandomize=True)
 settings.load_profile("laconic")
