@@ -12,8 +12,8 @@ demo: .venv/ready
 # they keep.
 BESIDE = NUMBA_CACHE_DIR="$(CURDIR)/.venv/numba" $(BIN)/pytest -p no:cacheprovider
 DEPLOYMENT_TESTS = $(BESIDE) -m deployment tests/deploy
-PART = tests/algorithms tests/data tests/explain tests/export tests/live tests/models tests/networks tests/report \
-  tests/reproduce tests/tsetlin $(addprefix tests/test_,api.py federated.py guides.py notebooks.py opening.py own_table.py release.py site.py)
+PART = tests/algorithms tests/banks tests/bench tests/data tests/explain tests/export tests/golden tests/live tests/models \
+  tests/networks tests/records tests/report tests/reproduce tests/tsetlin $(addprefix tests/test_,api.py federated.py guides.py notebooks.py opening.py own_table.py release.py site.py)
 
 test: lint browser broker
 	@($(DEPLOYMENT_TESTS); deployed=$$?; $(BESIDE) $(PART); exit $$((deployed | $$?))) \
