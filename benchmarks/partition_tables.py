@@ -3,7 +3,7 @@
 from statistics import fmean, stdev
 from typing import Any
 
-from tables import NOTHING, Rows, link, number, sent_kb, table, tell_precision
+from tables import NOTHING, Rows, link, list_shares, number, sent_kb, table, tell_precision
 
 
 @table("ruler", "| data | α | 25 rounds | 50 rounds | 75 rounds | 100 rounds")
@@ -59,8 +59,7 @@ def natural(file: Any) -> Rows:
 
 def share_right(runs: list[Any]) -> list[float]:
     """[client] percent, mean of the runs."""
-    counts = zip(*(zip(run["n_correct"], run["n_test"], strict=True) for run in runs), strict=True)
-    return [100 * fmean(right / tested for right, tested in client) for client in counts]
+    return [fmean(shares) for shares in zip(*map(list_shares, runs), strict=True)]
 
 
 def with_error(values: list[float]) -> str:
